@@ -78,6 +78,13 @@ pub(crate) fn numbers(sessions: usize) -> [usize; 2] {
     RESULTS_A_SESSION.map(|results| sessions.saturating_mul(results).min(MOST))
 }
 
+/// The results of a search without words to request for `sessions` sessions, and how many of each session: no search has
+/// more than [`MOST`] results.
+pub(crate) fn newest_numbers(sessions: usize, per_session: usize) -> (usize, usize) {
+    let of_each = (MOST / sessions.max(1)).clamp(1, per_session.max(1));
+    (sessions.saturating_mul(of_each).clamp(1, MOST), of_each)
+}
+
 /// Whether the best results, of which `requested` were requested, are all, or come from `sessions` sessions.
 pub(crate) fn are_enough<T: GroupedResult>(results: &[T], requested: usize, sessions: usize) -> bool {
     results.len() < requested || requested == MOST || by_session(results).len() >= sessions
@@ -98,10 +105,11 @@ fn by_session<T: GroupedResult>(results: &[T]) -> Vec<Vec<usize>> {
 }
 
 impl Api<'_> {
-    /// The best results of the first sessions: in order of rank, and by session.
+    /// The best results of the first sessions: in order of rank, and by session. `counts` has the numbers of results of
+    /// sessions, as far as more were counted than `results` has.
     pub(crate) async fn by_session<T: GroupedResult, Found>(
         &self,
-        results: &[T],
+        (results, counts): (&[T], &HashMap<SessionKey, usize>),
         request: &SearchRequest,
         names: &ResultNames,
         view: impl Fn(&T) -> Found,
@@ -115,8 +123,10 @@ impl Api<'_> {
         let estimated = Estimated::of(self.storage, &sessions).await?;
         let of_session = |ranks: &Vec<usize>| {
             let shown = ranks.iter().take(most).filter_map(|rank| results.get(*rank)).map(&view).collect();
-            let more = ranks.len().saturating_sub(most);
-            Some(FoundSession::new(best(ranks)?, (shown, more), names, &estimated))
+            let best = best(ranks)?;
+            let all = counts.get(&best.session()).copied().unwrap_or(0).max(ranks.len());
+            let more = all.saturating_sub(most.min(ranks.len()));
+            Some(FoundSession::new(best, (shown, more), names, &estimated))
         };
         let groups = ranks.iter().filter_map(of_session).collect();
         let shown: BTreeSet<usize> =

@@ -44,6 +44,7 @@ mod lease;
 mod limits;
 mod messages;
 mod meta;
+mod newest;
 mod other_rows;
 mod query;
 mod rename;

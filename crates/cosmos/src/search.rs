@@ -5,8 +5,8 @@ use std::{collections::HashMap, future::ready};
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, IndexUpdate, Messages, Search, TermFinder, TermPattern, TextCandidate, TextQuery,
-        VectorCandidate, VectorQuery,
+        Candidates, DatedMessage, IndexUpdate, Messages, Search, TermFinder, TermPattern, TextCandidate,
+        TextQuery, VectorCandidate, VectorQuery,
     },
     model::{ContentType, MessageRef, SessionKey, VectorText},
     text::{
@@ -24,6 +24,7 @@ use crate::{
     client::Answers,
     documents::{TextDocument, TextTotals, kind, texts_of},
     ids, meta,
+    newest::{newest, users_of_tools},
     query::{CosmosQuery, Select, VALUES},
     scope,
     store::{CosmosBackend, Store},
@@ -79,14 +80,20 @@ impl Search for CosmosBackend {
                 score: score(&statistics, &found.terms),
             })
             .collect();
-        TextCandidate::keep_best(&mut items, query.limit);
-        let notice = is_cut.then(|| {
-            let limit = self.0.config.most_texts;
-            format!(
-                "more than {limit} texts contain these words, so some were left out; try more specific words"
-            )
-        });
-        Ok(Candidates::new(items).with_statistics(statistics).with_notice(notice))
+        if query.tools.is_empty() {
+            TextCandidate::keep_best(&mut items, query.limit);
+        } else {
+            TextCandidate::keep_best(&mut items, usize::MAX);
+            let messages: Vec<MessageRef> = items.iter().map(|item| item.message_ref.clone()).collect();
+            let users = users_of_tools(self, query, &messages).await?;
+            items.retain(|item| users.contains(&item.message_ref));
+            items.truncate(query.limit);
+        }
+        Ok(Candidates::new(items).with_statistics(statistics).with_notice(cut_notice(&self.0, is_cut)))
+    }
+
+    async fn newest_messages(&self, query: &TextQuery) -> Result<Candidates<DatedMessage>> {
+        newest(self, query).await
     }
 
     /// Reads the texts that contain a term with this beginning, end or part, at most as many as a search reads: if a
@@ -168,6 +175,14 @@ impl Search for CosmosBackend {
     }
 }
 
+/// A note if there may be more texts than one search reads.
+pub(crate) fn cut_notice(store: &Store, is_cut: bool) -> Option<String> {
+    let limit = store.config.most_texts;
+    is_cut.then(|| {
+        format!("more than {limit} texts contain these words, so some were left out; try more specific words")
+    })
+}
+
 /// How a text matches a query.
 struct TextMatch {
     in_scope: bool,
@@ -180,7 +195,7 @@ struct TextMatch {
 
 /// The texts of all users that contain a word of the query, because texts out of scope count in the scores. Also
 /// returns whether there may be more texts than one search scores.
-async fn texts(store: &Store, query: &TextQuery) -> Result<(Vec<TextDocument>, bool)> {
+pub(crate) async fn texts(store: &Store, query: &TextQuery) -> Result<(Vec<TextDocument>, bool)> {
     let limit = store.config.most_texts;
     let select = with_any_term(&query.terms, store.full_text);
     let mut texts: Vec<TextDocument> = store.messages.all(select.clone().top(limit, "*")).await?;

@@ -221,6 +221,7 @@ async fn texts_of_others_do_not_displace_ones_own() {
         weights: Vec::new(),
         required: Vec::new(),
         phrases: Vec::new(),
+        tools: Vec::new(),
         limit: 10,
     };
     let found = backend.text_candidates(&query).await.unwrap();

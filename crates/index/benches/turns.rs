@@ -109,6 +109,10 @@ impl Rows for VectorsOfBoth {
         Ok((0..self.0.div_ceil(SESSION)).collect())
     }
 
+    fn messages_of_vectors(&mut self, _: &[u64]) -> Result<Vec<(u64, u64)>> {
+        unimplemented!("no query has tools")
+    }
+
     fn vectors(
         &mut self,
         _: bool,
@@ -148,6 +152,7 @@ fn compare(count: u64) {
         scope: Scope::Everyone,
         filter: SearchFilter::default(),
         content_types: ContentTypes::embedded(),
+        tools: Vec::new(),
         turns: false,
         vector: Vec::new(),
         generation: 0,

@@ -116,7 +116,7 @@ impl<'a> Filter<'a> {
 pub(crate) struct FilterFields {
     session: Arc<RowSession>,
     role: Role,
-    ts: Timestamp,
+    pub(crate) ts: Timestamp,
     pub(crate) content_type: ContentType,
 }
 

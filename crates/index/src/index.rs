@@ -159,6 +159,19 @@ impl SearchIndex {
         })
     }
 
+    /// Returns the keys of the newest messages that match `query`, newest first.
+    ///
+    /// Otherwise like [`SearchIndex::text_candidates`].
+    ///
+    /// # Errors
+    ///
+    /// Errors of `rows`.
+    pub fn newest_messages(&self, rows: &mut dyn Rows, query: &TextQuery) -> Result<IndexAnswer<u64>> {
+        self.search(&self.text, &self.text_tail, rows, |view, rows| {
+            text::newest(view, &self.text_tail, rows, query)
+        })
+    }
+
     /// Returns the terms that match each pattern, at most `limit` of each: those in the most texts first. Texts of
     /// removed and changed rows may still count.
     ///
@@ -180,7 +193,7 @@ impl SearchIndex {
     }
 
     /// Returns the vectors of texts or turns nearest to the query's, from exactly the messages in its scope, filter and
-    /// content types.
+    /// content types. With tools, only the 2,000 nearest vectors are examined for those of messages that use them.
     ///
     /// Otherwise like [`SearchIndex::text_candidates`].
     ///
@@ -194,11 +207,15 @@ impl SearchIndex {
     ) -> Result<IndexAnswer<VectorHit>> {
         if query.turns {
             return self.search(&self.turns, &self.turn_tail, rows, |view, rows| {
-                vectors::search(view, &self.turn_tail, rows, query)
+                vectors::search(view, &self.turn_tail, rows, query, None)
             });
         }
+        let users = match query.tools.is_empty() {
+            true => None,
+            false => Some(self.newest_messages(rows, &all_texts_of(query))?.hits.into_iter().collect()),
+        };
         self.search(&self.vectors, &self.vector_tail, rows, |view, rows| {
-            vectors::search(view, &self.vector_tail, rows, query)
+            vectors::search(view, &self.vector_tail, rows, query, users.as_ref())
         })
     }
 
@@ -366,6 +383,13 @@ impl SearchIndex {
         }
         Ok(Some(file))
     }
+}
+
+/// The texts of messages whose vectors a query may compare.
+fn all_texts_of(query: &VectorQuery) -> TextQuery {
+    let VectorQuery { scope, filter, content_types, tools, .. } = query.clone();
+    let (terms, weights, required, phrases) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    TextQuery { scope, filter, content_types, terms, weights, required, phrases, tools, limit: usize::MAX }
 }
 
 /// The notice of an answer for users.

@@ -143,6 +143,10 @@ pub trait Rows {
     /// Used if a search needs more than the owner, project and id of a session.
     fn session_keys(&mut self, scope: &Scope, filter: &SessionFilter) -> Result<Vec<u64>>;
 
+    /// The keys of the messages of vectors of texts, in any order: pairs of a vector's key and its message's. Missing ones
+    /// are left out.
+    fn messages_of_vectors(&mut self, keys: &[u64]) -> Result<Vec<(u64, u64)>>;
+
     /// The full vectors of texts or `turns`, in any order; keys that do not exist are left out.
     fn vectors(
         &mut self,

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{Candidates, IndexCheck, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    backend::{
+        Candidates, DatedMessage, IndexCheck, TermPattern, TextCandidate, TextQuery, VectorCandidate,
+        VectorQuery,
+    },
     blocking,
     model::{ContentType, MessageRef},
 };
@@ -36,6 +39,9 @@ pub trait Snapshots: Send + Sync + 'static {
 pub trait RowRefs: Rows {
     /// The references of messages, in the order of their keys; `None` for missing ones.
     fn message_refs(&mut self, keys: &[u64]) -> Result<Vec<Option<MessageRef>>>;
+
+    /// Messages with their times, in the order of their keys. Missing ones are left out.
+    fn dated_messages(&mut self, keys: &[u64]) -> Result<Vec<DatedMessage>>;
 
     /// The references of vectors of texts or `turns`, in the order of their keys; `None` for missing ones.
     fn vector_refs(&mut self, turns: bool, keys: &[u64]) -> Result<Vec<Option<VectorRef>>>;
@@ -110,6 +116,21 @@ impl<S: Snapshots> IndexUpdater<S> {
                 })
             });
             let found = Candidates::new(items.collect()).with_statistics(answer.statistics);
+            Ok((found.with_notice(answer.notice), answer.tail_rows))
+        })
+        .await
+    }
+
+    /// Like [`SearchIndex::newest_messages`], with references and times.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the store.
+    pub async fn newest_messages(&self, query: &TextQuery) -> Result<Candidates<DatedMessage>> {
+        let query = query.clone();
+        self.find("message", move |index, rows| {
+            let answer = index.newest_messages(rows, &query)?;
+            let found = Candidates::new(rows.dated_messages(&answer.hits)?);
             Ok((found.with_notice(answer.notice), answer.tail_rows))
         })
         .await

@@ -6,12 +6,12 @@
 use amplifier_session_core::{
     Result,
     backend::{
-        EventGroup, EventTime, MessageCount, RewoundTo, RowSpan, SkippedLine, StoredSession, StoredSyncState,
-        UsageRow, Version, is_background,
+        DatedMessage, EventGroup, EventTime, MessageCount, RewoundTo, RowSpan, SkippedLine, StoredSession,
+        StoredSyncState, UsageRow, Version, is_background,
     },
     model::{
-        Digest, Event, HostId, Level, Message, MessageState, ProjectSlug, RawJson, Repository, Role, Session,
-        SessionId, SessionKey, SessionSource, UserId, VectorRecord, VectorState, Visibility,
+        Digest, Event, HostId, Level, Message, MessageRef, MessageState, ProjectSlug, RawJson, Repository,
+        Role, Session, SessionId, SessionKey, SessionSource, UserId, VectorRecord, VectorState, Visibility,
     },
 };
 
@@ -45,6 +45,9 @@ pub const EVENT_TEXT: &str = "concat_ws(' ', e.error_type, e.summary)";
 
 /// The columns of a message that [`message_state`] reads.
 pub const MESSAGE_STATE: &str = "digest, turn, ts, ts_source";
+
+/// The columns of `transcripts t` that [`dated_message`] reads.
+pub const DATED_MESSAGE: &str = "t.key, t.user_id, t.session_id, t.sequence, t.ts, t.ts_source, t.digest";
 
 /// The columns of an event that [`event`] reads; host and project are those of its session.
 pub const EVENT: &str = "e.event_id, e.user_id, e.session_id, e.sequence, e.event_type, e.ts, e.ts_estimated, \
@@ -162,6 +165,14 @@ fn read_message(row: &dyn Columns) -> Result<Message> {
         host_id: HostId::new(row.text(11)?)?,
         project_slug: ProjectSlug::new(row.text(12)?)?,
     })
+}
+
+/// The key, and the message with its time, of a row of [`DATED_MESSAGE`].
+pub fn dated_message(row: &dyn Columns) -> Result<(i64, DatedMessage)> {
+    let session = SessionKey::new(UserId::new(row.text(1)?)?, SessionId::new(row.text(2)?)?);
+    let message_ref = MessageRef::new(session, number(row, 3)?);
+    let (ts, ts_source, digest) = (row.time(4)?, row.text_ref(5)?.parse()?, digest(row, 6)?);
+    Ok((row.integer(0)?, DatedMessage { message_ref, ts, ts_source, digest }))
 }
 
 /// The state of a message of a row of [`MESSAGE_STATE`].

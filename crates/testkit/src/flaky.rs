@@ -9,12 +9,12 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, CountedEvents, Deletion, EventState, Events, IndexCheck, IndexUpdate, Integrity,
-        MessageCount, MessageVectors, Messages, MessagesToEmbed, Meta, OtherRow, OtherRowQuery, OtherRows,
-        PendingQuery, RowCounts, Scheduling, Search, SequenceRange, SessionChange, SessionName, SessionQuery,
-        Sessions, StorageBackend, StoreInfo, StorePlace, StoredSession, StoredSyncState, StrayRows,
-        SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorCounts, VectorQuery,
-        Vectors, Version,
+        Candidates, CountedEvents, DatedMessage, Deletion, EventState, Events, IndexCheck, IndexUpdate,
+        Integrity, MessageCount, MessageVectors, Messages, MessagesToEmbed, Meta, OtherRow, OtherRowQuery,
+        OtherRows, PendingQuery, RowCounts, Scheduling, Search, SequenceRange, SessionChange, SessionName,
+        SessionQuery, Sessions, StorageBackend, StoreInfo, StorePlace, StoredSession, StoredSyncState,
+        StrayRows, SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
+        VectorQuery, Vectors, Version,
     },
     model::{
         Event, Message, MessageRef, MessageState, Payload, Session, SessionId, SessionKey, SupersededRef,
@@ -168,6 +168,7 @@ operations! {
 
     Search {
         TextCandidates: text_candidates(query: &TextQuery) -> Candidates<TextCandidate>;
+        NewestMessages: newest_messages(query: &TextQuery) -> Candidates<DatedMessage>;
         VectorCandidates: vector_candidates(query: &VectorQuery) -> Candidates<VectorCandidate>;
         Terms: terms(patterns: &[TermPattern], limit: usize) -> Vec<Vec<String>>;
         UpdateIndex: update_index(update: IndexUpdate) -> ();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use amplifier_session_core::{
     Scope,
-    model::{DamagedRow, SessionId, UserId},
+    model::{DamagedRow, SessionId, SessionKey, UserId},
     search::{SearchExplanation, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 use jiff::Zoned;
@@ -16,7 +16,7 @@ use crate::{
     cut::{self, Truncated},
     groups::{self, HITS},
     incomplete::IncompleteReason,
-    names::{ResultNames, names},
+    names::{ResultNames, key_of, names},
     query::{QueryRequest, ReadQuery, ResolvedQuery},
 };
 
@@ -157,7 +157,12 @@ impl Api<'_> {
         let mut notices = Vec::new();
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
         let ResolvedQuery { scope, options, .. } = &query;
-        let found = if request.by_session {
+        let mut counts = HashMap::new();
+        let found = if request.by_session && options.lists_newest() {
+            let found = self.newest_of_sessions(scope, options, request.per_session).await?;
+            counts = self.counts_of_sessions(scope, options, &found.results).await?;
+            found
+        } else if request.by_session {
             self.messages_of_sessions(scope, options).await?
         } else {
             self.storage.search().search_transcripts(scope, options).await?
@@ -169,7 +174,7 @@ impl Api<'_> {
         let names = names(self.storage, scope, shown).await?;
         notices.extend(self.damaged_sessions(scope));
         let incomplete = IncompleteReason::of_results(options, &found);
-        let mut response = self.response(request, found, &names).await?;
+        let mut response = self.response(request, (found, &counts), &names).await?;
         response.incomplete = incomplete;
         response.incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         if response.results.is_empty() && response.damaged.is_empty() {
@@ -196,6 +201,35 @@ impl Api<'_> {
             return Ok(found);
         }
         Ok(search(many).await?)
+    }
+
+    /// The newest messages of the sessions that have the newest ones.
+    async fn newest_of_sessions(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        per_session: usize,
+    ) -> Result<SearchResults, ApiError> {
+        let (number, of_each) = groups::newest_numbers(options.limit, per_session);
+        let options = options.clone().with_limit(number).with_most_of_session(of_each);
+        Ok(self.storage.search().search_transcripts(scope, &options).await?)
+    }
+
+    /// How many messages match in each session of `results`.
+    async fn counts_of_sessions(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        results: &[SearchResult],
+    ) -> Result<HashMap<SessionKey, usize>, ApiError> {
+        let mut options = options.clone();
+        options.filter.sessions.only = Some(results.iter().map(key_of).collect());
+        let all = self.storage.search().all_matches(scope, &options).await?.unwrap_or_default();
+        let mut counts = HashMap::new();
+        for message in all.messages {
+            *counts.entry(message.message_ref.session).or_default() += 1;
+        }
+        Ok(counts)
     }
 
     /// The options of a search, with everything that is looked up in the store: for a face that searches repeatedly.
@@ -236,7 +270,7 @@ impl Api<'_> {
     async fn response(
         &self,
         request: &SearchRequest,
-        found: SearchResults,
+        (found, counts): (SearchResults, &HashMap<SessionKey, usize>),
         names: &ResultNames,
     ) -> Result<SearchResponse, ApiError> {
         let SearchResults { mode, results, nearest, explanation, damaged, .. } = found;
@@ -254,7 +288,9 @@ impl Api<'_> {
         };
         if request.by_session {
             let (results, groups) = self
-                .by_session(&results, request, names, |result| FoundMessage::new(result.clone(), names))
+                .by_session((&results, counts), request, names, |result| {
+                    FoundMessage::new(result.clone(), names)
+                })
                 .await?;
             (response.results, response.groups) = (results, Some(groups));
         } else {

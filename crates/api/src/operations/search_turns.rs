@@ -1,5 +1,7 @@
 //! Finds turns: what was asked, with the last answer or its summary.
 
+use std::collections::HashMap;
+
 use amplifier_session_core::{
     Scope,
     model::{DamagedRow, SessionKey},
@@ -87,7 +89,8 @@ impl Api<'_> {
         notices.extend(self.damaged_sessions(&query.scope));
         let view = |result: &TurnResult| FoundTurn::new(result.clone(), &names);
         let (results, groups) = if request.by_session {
-            let (results, groups) = self.by_session(&found.results, request, &names, view).await?;
+            let (results, groups) =
+                self.by_session((&found.results, &HashMap::new()), request, &names, view).await?;
             (results, Some(groups))
         } else {
             (found.results.iter().map(view).collect(), None)

@@ -15,7 +15,7 @@ use crate::{
     zone::zone_name,
 };
 
-/// The number of the best messages that are counted.
+/// The number of the best messages that are counted in a search by meaning.
 pub const MOST_COUNTED: usize = 100;
 
 /// A timeline of the messages that match a query.
@@ -81,7 +81,8 @@ pub struct TimelineResponse {
 }
 
 impl Api<'_> {
-    /// Counts the best [`MOST_COUNTED`] messages that match a query by day, week or month.
+    /// Counts the messages that match a query by day, week or month: all that have its words. In a search by meaning, or
+    /// if no message has a word of the query, the best [`MOST_COUNTED`].
     ///
     /// # Errors
     ///
@@ -91,6 +92,26 @@ impl Api<'_> {
         let now = request.query.filter.now(self.now)?;
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
         let ResolvedQuery { scope, options, .. } = &query;
+        let zone = now.time_zone();
+        let counted = self.storage.search().all_matches(scope, options).await?;
+        if let Some(all) = counted.filter(|all| !all.messages.is_empty()) {
+            let all = all.without_copies();
+            notices.extend(all.notices.iter().map(|text| Notice::Search { text: text.clone() }));
+            notices.extend(all.not_together.map(|words| Notice::NotTogether { words }));
+            notices.extend(self.damaged_sessions(scope));
+            let response = TimelineResponse {
+                query: request.query.query.clone(),
+                mode: SearchMode::FullText,
+                notices: Vec::new(),
+                missing_vectors: None,
+                tz: zone_name(&now),
+                timeline: Timeline::of_messages(&all.messages, request.by, zone),
+                has_more: false,
+                damaged: Vec::new(),
+                incomplete: IncompleteReason::of_damage(&self.damaged_within(scope)),
+            };
+            return Ok(ApiAnswer { response, notices });
+        }
         let found = self.storage.search().search_transcripts(scope, options).await?;
         self.remark(scope, options, &found, &mut notices).await?;
         notices.extend(self.damaged_sessions(scope));
@@ -103,7 +124,7 @@ impl Api<'_> {
             notices: Vec::new(),
             missing_vectors,
             tz: zone_name(&now),
-            timeline: Timeline::of_results(results.iter().take(MOST_COUNTED), request.by, now.time_zone()),
+            timeline: Timeline::of_results(results.iter().take(MOST_COUNTED), request.by, zone),
             has_more: results.len() > MOST_COUNTED,
             damaged,
             incomplete,

@@ -28,15 +28,11 @@ pub fn timeline(timeline: &Timeline, title: &str, tz: &str) -> String {
     page(&format!("{title}: {line}"), y + 30.0, &body)
 }
 
-/// The number of messages, with the periods of the first and the last. Returns `None` without messages.
+/// The number of messages, with the days of the first and the last. Returns `None` without messages.
 #[must_use]
 pub fn summary(timeline: &Timeline) -> Option<String> {
-    let (first, last) = (timeline.periods.first()?, timeline.periods.last()?);
-    let time = if first.start == last.end {
-        first.start.clone()
-    } else {
-        format!("{} to {}", first.start, last.end)
-    };
+    let (first, last) = (timeline.first.as_ref()?, timeline.last.as_ref()?);
+    let time = if first == last { first.clone() } else { format!("{first} to {last}") };
     let estimated = match timeline.estimated {
         0 => String::new(),
         count => format!(", {} with an estimated time", grouped(count)),

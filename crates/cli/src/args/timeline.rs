@@ -10,15 +10,17 @@ use super::QueryArgs;
 /// Show when messages that match a query were written
 #[derive(Debug, Args)]
 #[command(long_about = "\
-Searches as `search` does, and counts the best 100 messages by the day, week or month in which they were written. The query \
-and the filters are those of `search`; messages with the same text count once.
+Counts the messages that match by the day, week or month in which they were written. The query and the filters are those \
+of `search`: all messages that have all of the words, or that meet the fields, are counted. A search by meaning has no end: with \
+--mode semantic, or if no message has a word of the query, the best 100 are counted.
 
 Without --by, the chart is by day for up to five weeks, by week for up to a year, and otherwise by month. Days are \
 those of your time zone, or of UTC with --utc; weeks begin on Monday (ISO 8601). On a terminal, more than three empty periods in a row are shown as one line.")]
 #[command(after_long_help = "\
 In a pipe, each period is one line of tab-separated fields: its first day, its last day, number of messages. Empty periods \
 between are included, except in gaps of more than 366 periods. --json has the same as `periods`, with `query`, `mode`, `tz`, \
-`by`, the total number of `matches`, how many of these have an `estimated` time, and `has_more` if more than 100 messages match.
+`by`, the total number of `matches`, how many of these have an `estimated` time, the days of the `first` and the `last` one, and \
+`has_more` if only the best 100 are counted and more messages match.
 
 Exits with 3 if nothing is found.
 

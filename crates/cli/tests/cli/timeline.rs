@@ -21,9 +21,10 @@ fn output() {
 
 #[test]
 fn the_messages_are_those_of_a_search() {
-    for query in [&["charged twice"][..], &["deadlock role:user"], &["deadlock", "--in", "assistant"]] {
+    let by_words = &["--mode", "full-text"];
+    for query in [&["idempotency"][..], &["deadlock role:user"], &["deadlock", "--in", "assistant"]] {
         let timeline = SYNCED.json(&[&["timeline"], query].concat());
-        let found = SYNCED.json(&[&["search"], query, &["--limit", "100"]].concat());
+        let found = SYNCED.json(&[&["search"], query, by_words, &["--limit", "1000"]].concat());
         let counts = timeline["periods"].as_array().unwrap().iter().map(|of| of["count"].as_u64().unwrap());
         let matches = found["results"].as_array().unwrap().len() as u64;
         assert_eq!((timeline["matches"].as_u64(), counts.sum()), (Some(matches), matches), "{query:?}");
@@ -54,7 +55,7 @@ fn many_empty_days_are_one_line() {
 }
 
 #[test]
-fn only_the_best_messages_are_counted() {
+fn all_messages_with_the_words_are_counted() {
     let home = Home::new();
     let lines = (0..101).map(|n| {
         format!("{{\"role\":\"user\",\"content\":\"zebra {n}\",\"timestamp\":\"2026-01-05T08:00:00Z\"}}\n")
@@ -63,8 +64,12 @@ fn only_the_best_messages_are_counted() {
     home.ok(&["sync", "--embedding", "none"]);
     let ran = home.run_json(&["timeline", "zebra", "--mode", "full-text"]);
     let timeline = ran.json();
-    assert_eq!((timeline["matches"].as_u64(), timeline["has_more"].as_bool()), (Some(100), Some(true)));
-    assert!(ran.stderr.contains("only the best 100"), "{}", ran.stderr);
+    assert_eq!((timeline["matches"].as_u64(), timeline["has_more"].as_bool()), (Some(101), Some(false)));
+    assert_eq!(
+        (timeline["first"].as_str(), timeline["last"].as_str()),
+        (Some("2026-01-05"), Some("2026-01-05"))
+    );
+    assert!(!ran.stderr.contains("only the best"), "{}", ran.stderr);
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub use turn_lines::{TurnLine, TurnLines};
 pub use turns::SummaryQuery;
 pub use vectors::Vectors;
 
-pub use crate::search::{Candidates, TextCandidate, VectorCandidate};
+pub use crate::search::{Candidates, DatedMessage, TextCandidate, VectorCandidate};
 use crate::{
     Error, ErrorKind, Result,
     model::{Digest, SessionKey, SupersededPiece, TurnSummary},

@@ -1,5 +1,7 @@
 //! Queries for sessions, messages and vectors.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use crate::{
@@ -171,7 +173,7 @@ pub struct TextQuery {
     pub filter: SearchFilter,
     /// The content types to search.
     pub content_types: ContentTypes,
-    /// The distinct terms of the query, not empty. A text matches if it contains any of them.
+    /// The distinct terms of the query. A text matches if it contains any of them, or if there are none.
     pub terms: Vec<String>,
     /// How much each term counts in a score. Terms without a weight count 1.
     pub weights: Vec<f32>,
@@ -180,6 +182,9 @@ pub struct TextQuery {
     /// Phrases of terms that are required. A text matches only if it contains each of them. A backend that does not know
     /// where the terms of a text are may treat it as a match.
     pub phrases: Vec<TermPhrase>,
+    /// Only texts of messages that use each of these tools, in lower case: see
+    /// [`MessageLine::used_tools`](crate::content::MessageLine::used_tools).
+    pub tools: Vec<String>,
     /// Maximum number of candidates.
     pub limit: usize,
 }
@@ -194,7 +199,13 @@ impl TextQuery {
     /// Whether a text with these occurrences of the terms matches.
     #[must_use]
     pub fn is_matched_by(&self, found: &DocumentTerms) -> bool {
-        found.matches() && has_required(&self.required, found)
+        (self.terms.is_empty() || found.matches()) && has_required(&self.required, found)
+    }
+
+    /// Whether a message that uses these tools uses all that the query names.
+    #[must_use]
+    pub fn has_tools(&self, used: &BTreeSet<String>) -> bool {
+        self.tools.iter().all(|tool| used.contains(tool))
     }
 
     /// Whether a text has all phrases, if its terms are at these places.
@@ -235,6 +246,9 @@ pub struct VectorQuery {
     pub filter: SearchFilter,
     /// The content types to search. Ignored in a search for turns.
     pub content_types: ContentTypes,
+    /// Only messages that use each of these tools, as in [`TextQuery::tools`]. A backend whose vectors do not tell the
+    /// tools may ignore this, and so does a search for turns.
+    pub tools: Vec<String>,
     /// Whether to compare the vectors of turns, instead of those of texts. Time and role of the filter are then those
     /// of the user's message.
     pub turns: bool,

@@ -6,7 +6,7 @@ use super::{TermPattern, TextQuery, VectorQuery};
 use crate::{
     Result,
     model::SessionKey,
-    search::{Candidates, TextCandidate, VectorCandidate},
+    search::{Candidates, DatedMessage, TextCandidate, VectorCandidate},
 };
 
 /// Finds candidates for a search. `core` fuses, filters and orders them.
@@ -16,6 +16,11 @@ pub trait Search: Send + Sync {
     /// of [`bm25`](crate::text::bm25) with the statistics of all texts in the store, including those that the query
     /// excludes. A committed row is found, from any process.
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>>;
+
+    /// The newest messages that have a text that matches a text query, each once, newest first; in any order if they are
+    /// equally old. The scores of texts do not count, and there need not be any terms. With a limit of `usize::MAX`,
+    /// these are all messages that match. A committed row is found, from any process.
+    async fn newest_messages(&self, query: &TextQuery) -> Result<Candidates<DatedMessage>>;
 
     /// The chunks nearest to a query vector by cosine similarity, nearest first, filtered before they are ranked. May
     /// contain several chunks of a message.

@@ -1,5 +1,7 @@
 //! The one way from the bytes of a transcript line to its content.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -82,6 +84,16 @@ impl MessageLine {
     #[must_use]
     pub fn called_tools(&self) -> Vec<ToolCall<'_>> {
         called_tools(&self.fields)
+    }
+
+    /// The tools that the message calls, and the tool whose output it is, in lower case.
+    #[must_use]
+    pub fn used_tools(&self) -> BTreeSet<String> {
+        let is_output = self.role == Role::Tool;
+        let fields = ["name", "tool_name", "tool"].into_iter().filter(|_| is_output);
+        let named = fields.filter_map(|field| self.fields.get(field).and_then(Value::as_str));
+        let called = self.called_tools();
+        named.chain(called.iter().map(|call| call.name)).map(str::to_ascii_lowercase).collect()
     }
 
     /// The tool calls whose results are in the line: the id of each, and whether the result is an error.

@@ -1,7 +1,7 @@
 //! Search candidates: the texts and vectors that a backend finds, before fusion and ranking.
 
 use crate::{
-    model::{ContentType, MessageRef},
+    model::{ContentType, Digest, Message, MessageRef, TimeSource, Timestamp},
     text::bm25::CollectionStatistics,
 };
 
@@ -59,6 +59,43 @@ impl TextCandidate {
             b.score.total_cmp(&a.score).then_with(text)
         });
         candidates.truncate(limit);
+    }
+}
+
+/// A message with its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatedMessage {
+    /// The message.
+    pub message_ref: MessageRef,
+    /// When it was written.
+    pub ts: Timestamp,
+    /// Where that time comes from.
+    pub ts_source: TimeSource,
+    /// The digest of its line.
+    pub digest: Digest,
+}
+
+impl DatedMessage {
+    /// The newest first: by time, then by session, and the last of a session first.
+    pub fn sort(messages: &mut [Self]) {
+        messages.sort_by(|a, b| {
+            let (one, other) = (&a.message_ref, &b.message_ref);
+            let session = || one.session.cmp(&other.session);
+            b.ts.cmp(&a.ts).then_with(session).then_with(|| other.sequence.cmp(&one.sequence))
+        });
+    }
+
+    /// Keeps the `limit` newest messages, newest first.
+    pub fn keep_newest(messages: &mut Vec<Self>, limit: usize) {
+        Self::sort(messages);
+        messages.truncate(limit);
+    }
+}
+
+impl From<&Message> for DatedMessage {
+    fn from(message: &Message) -> Self {
+        let Message { ts, ts_source, digest, .. } = *message;
+        Self { message_ref: message.message_ref(), ts, ts_source, digest }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Conditions on the texts of a message, beyond the words of a query.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
 use super::TypedQuery;
 use crate::{
     KnownPart,
     content::{ExtractedText, MessageLine},
-    model::{ContentTypes, Role},
+    model::ContentTypes,
     text::{Analyzer, Phrase, WordList, bm25::count_terms, collapsed, is_unspaced_alone, query_terms},
 };
 
@@ -69,7 +69,18 @@ impl TextConditions {
 
     /// Whether most messages that an index finds for them meet them, so that few of those that are read are dropped.
     pub(crate) fn are_mostly_met(&self) -> bool {
-        self.tools.is_empty() && self.files.is_empty()
+        self.files.is_empty()
+    }
+
+    /// Whether an index can't decide about them.
+    pub(crate) fn must_be_read(&self) -> bool {
+        let others = Self { tools: Vec::new(), ..self.clone() };
+        !others.is_empty()
+    }
+
+    /// The tools, as an index has them.
+    pub(crate) fn used_tools(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.to_ascii_lowercase()).collect()
     }
 
     /// Whether they are only phrases, which the index finds.
@@ -103,7 +114,7 @@ impl Checks {
         let (words, longer): (Vec<&String>, Vec<&String>) = conditions.excluded.iter().partition(is_word);
         let excluded_terms: Vec<String> = words.into_iter().flat_map(|word| query_terms(word)).collect();
         Self {
-            tools: conditions.tools.clone(),
+            tools: conditions.used_tools(),
             files: conditions.files.clone(),
             exact: conditions.exact.as_deref().map(collapsed),
             phrases: phrases(&conditions.phrases),
@@ -122,9 +133,11 @@ impl Checks {
 
     /// As [`Self::admit`]; `texts` are those of the line.
     pub(crate) fn admit_texts(&mut self, line: &MessageLine, texts: &[ExtractedText]) -> bool {
-        let is_about = self.tools.iter().all(|tool| uses_tool(line, tool))
-            && self.files.iter().all(|file| touches(line, file));
-        if !is_about {
+        let uses_all = || {
+            let used = line.used_tools();
+            self.tools.iter().all(|tool| used.contains(tool))
+        };
+        if !self.tools.is_empty() && !uses_all() || !self.files.iter().all(|file| touches(line, file)) {
             return false;
         }
         let texts: Vec<&str> = texts
@@ -153,19 +166,17 @@ impl Checks {
     }
 }
 
-/// Whether the message calls the tool, or is its output.
-fn uses_tool(line: &MessageLine, tool: &str) -> bool {
-    let is_named = |name: &str| name.eq_ignore_ascii_case(tool);
-    let names_it = |field: &str| line.fields().get(field).and_then(Value::as_str).is_some_and(is_named);
-    line.called_tools().iter().any(|call| is_named(call.name))
-        || line.role() == Role::Tool && ["name", "tool_name", "tool"].into_iter().any(names_it)
+/// Whether a tool call of the message has the path `file` in its arguments, or a longer path that ends so or goes on in
+/// that folder. Both separators, `/` and `\`, are equal.
+pub(crate) fn touches(line: &MessageLine, file: &str) -> bool {
+    let file = with_slashes(file);
+    let file = file.strip_prefix("./").unwrap_or(&file).trim_end_matches('/');
+    !file.is_empty() && line.called_tools().iter().any(|call| has_path(&with_slashes(&call.text()), file))
 }
 
-/// Whether a tool call of the message has the path `file` in its arguments, or a longer path that ends so or goes on in
-/// that folder.
-pub(crate) fn touches(line: &MessageLine, file: &str) -> bool {
-    let file = file.strip_prefix("./").unwrap_or(file).trim_end_matches('/');
-    !file.is_empty() && line.called_tools().iter().any(|call| has_path(&call.text(), file))
+/// The text with one kind of separator.
+fn with_slashes(text: &str) -> Cow<'_, str> {
+    if text.contains('\\') { text.replace('\\', "/").into() } else { text.into() }
 }
 
 fn has_path(text: &str, path: &str) -> bool {
@@ -181,10 +192,10 @@ fn has_path(text: &str, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{RawJson, SessionSource};
+    use crate::model::{RawJson, Role, SessionSource};
 
     fn line(role: Role, line: &Value) -> MessageLine {
         MessageLine::stored(&RawJson::new(line.to_string()), role, SessionSource::default())
@@ -259,6 +270,18 @@ mod tests {
             assert!(!touches(&calls, file), "{file}");
         }
         assert!(!touches(&line(Role::Assistant, &json!({"content": "cart.rs"})), "cart.rs"));
+    }
+
+    #[test]
+    fn separators_are_equal() {
+        let calls =
+            json!({"tool_calls": [{"tool": "edit", "arguments": {"path": "C:\\my shop\\ü \"x\"\\cart.rs"}}]});
+        let calls = line(Role::Assistant, &calls);
+        for file in ["cart.rs", "ü \"x\"\\cart.rs", "my shop/ü \"x\"/cart.rs", "C:\\my shop", ".\\my shop\\"]
+        {
+            assert!(touches(&calls, file), "{file}");
+        }
+        assert!(!touches(&calls, "shop\\cart.rs") && !touches(&calls, "Cart.rs"));
     }
 
     #[test]

@@ -233,6 +233,12 @@ impl Fused {
         }
     }
 
+    /// A text that only its score ranks.
+    pub(crate) fn in_order(candidate: TextCandidate) -> Self {
+        let why = Explanation { relevance: candidate.score, ..Explanation::default() };
+        Self { why, ..Self::from_text(candidate, 0.0) }
+    }
+
     pub(crate) fn from_vector(candidate: VectorCandidate, meaning: f32) -> Self {
         Self {
             message_ref: candidate.message_ref,

@@ -20,7 +20,7 @@ mod turns;
 /// The operation of errors of searches: see [`Error::operation`](crate::Error::operation).
 pub const SEARCH_OPERATION: &str = "search";
 
-pub use candidates::{Candidates, TextCandidate, VectorCandidate};
+pub use candidates::{Candidates, DatedMessage, TextCandidate, VectorCandidate};
 pub(crate) use command::TypedCommand;
 pub(crate) use conditions::Checks;
 pub use conditions::TextConditions;

@@ -49,6 +49,8 @@ pub struct SearchOptions {
     /// Whether a search without words finds the newest messages that match the filter and the conditions. Default: no,
     /// it finds nothing.
     pub newest_without_words: bool,
+    /// At most this many messages of each session, in a search without words. Default: all.
+    pub most_of_session: Option<usize>,
     /// The mode. Default: hybrid.
     pub mode: SearchMode,
     /// The content types to search. Default: [`ContentTypes::searched`].
@@ -77,6 +79,7 @@ impl SearchOptions {
             query: query.into(),
             conditions: TextConditions::default(),
             newest_without_words: false,
+            most_of_session: None,
             mode: SearchMode::default(),
             content_types: ContentTypes::searched(),
             filter: SearchFilter::default(),
@@ -119,6 +122,8 @@ impl SearchOptions {
     }
 
     optional_setters! {
+        /// Sets how many messages of each session a search without words finds.
+        with_most_of_session(most_of_session: usize);
         /// Sets the minimum similarity of a semantic result.
         with_min_similarity(min_similarity: f32);
     }
@@ -134,7 +139,8 @@ impl SearchOptions {
     }
 
     /// Whether it finds the newest messages.
-    pub(crate) fn lists_newest(&self) -> bool {
+    #[must_use]
+    pub fn lists_newest(&self) -> bool {
         self.newest_without_words && self.query.trim().is_empty() && self.conditions.exact.is_none()
     }
 

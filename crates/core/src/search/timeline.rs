@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{ToSpan as _, civil::Date, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
-use super::SearchResult;
+use super::{DatedMessage, SearchResult};
 use crate::model::Timestamp;
 
 /// The longest gap, in periods, that is filled with empty periods. One wrong date would otherwise add thousands.
@@ -126,6 +126,12 @@ pub struct Timeline {
     pub matches: u64,
     /// How many of these have an estimated time.
     pub estimated: u64,
+    /// The days of the first message and of the last: `2026-01-26`. Absent without messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// See `first`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
     /// The periods in order, from the first message to the last. Empty periods between are included, except those of
     /// gaps of more than 366 periods.
     pub periods: Vec<Period>,
@@ -141,6 +147,13 @@ impl Timeline {
         zone: &TimeZone,
     ) -> Self {
         Self::of_times(results.into_iter().map(|result| (result.ts, result.ts_estimated)), by, zone)
+    }
+
+    /// The same for messages.
+    #[must_use]
+    pub fn of_messages(messages: &[DatedMessage], by: Option<PeriodUnit>, zone: &TimeZone) -> Self {
+        let times = messages.iter().map(|message| (message.ts, message.ts_source.is_estimated()));
+        Self::of_times(times, by, zone)
     }
 
     /// The same from times, and whether each is an estimate. Times that are not in a year of four digits are left out.
@@ -162,7 +175,9 @@ impl Timeline {
             *counts.entry(start).or_default() += 1;
             estimated += u64::from(is_estimated);
         }
-        Self { by, matches: counts.values().sum(), estimated, periods: filled(by, counts) }
+        let (first, last) = first_and_last.map(|(first, last)| (first.to_string(), last.to_string())).unzip();
+        let matches = counts.values().sum();
+        Self { by, matches, estimated, first, last, periods: filled(by, counts) }
     }
 
     /// The periods for a chart: up to three empty periods in a row are shown, more are one row.

@@ -51,7 +51,7 @@ pub use ingest::{
 pub use line_masker::LineDigester;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus};
 pub use salvage::SalvageReport;
-pub use search::TouchedSessions;
+pub use search::{AllMatches, TouchedSessions};
 pub use secrets::{SecretIn, SessionSecrets, StoredSecret};
 pub use session_writer::{Finished, SessionWriter, WrittenRows};
 pub use sessions::{

@@ -279,6 +279,10 @@ impl Rows for CorpusRows<'_> {
     }
 
     /// Each vector is one of a text and one of a turn.
+    fn messages_of_vectors(&mut self, _: &[u64]) -> Result<Vec<(u64, u64)>> {
+        unimplemented!("no query has tools")
+    }
+
     fn vectors(
         &mut self,
         _: bool,

@@ -41,13 +41,23 @@ fn text_query(words: &str, user: Option<&str>) -> TextQuery {
         weights: Vec::new(),
         required: Vec::new(),
         phrases: Vec::new(),
+        tools: Vec::new(),
         limit: LIMIT,
     }
 }
 
 fn vector_query(vector: Vec<f32>, user: Option<&str>) -> VectorQuery {
     let TextQuery { scope, filter, content_types, .. } = text_query("", user);
-    VectorQuery { scope, filter, content_types, turns: false, vector, generation: 0, limit: LIMIT }
+    VectorQuery {
+        scope,
+        filter,
+        content_types,
+        tools: Vec::new(),
+        turns: false,
+        vector,
+        generation: 0,
+        limit: LIMIT,
+    }
 }
 
 /// Takes what `queries` gives in turn.

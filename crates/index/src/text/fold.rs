@@ -14,7 +14,7 @@ use super::{
     directory::{TextDirectory, TextManifest},
     part_error,
     schema::{DocumentFields, TOKENIZER, TextTokenizer, kind, schema},
-    tail::texts_of,
+    tail::RowTexts,
 };
 use crate::{
     error::{tantivy_error, unreadable},
@@ -151,7 +151,8 @@ impl TextFold {
     fn put(&mut self, row: &MessageRow<'_>) {
         self.note.largest_key = self.note.largest_key.max(row.key);
         let fields = &self.fields;
-        for (content_type, text) in texts_of(row) {
+        let RowTexts { texts, tools } = RowTexts::of(row);
+        for (content_type, text) in texts {
             let mut document = TantivyDocument::default();
             document.add_text(fields.text, text);
             document.add_u64(fields.key, row.key);
@@ -159,6 +160,7 @@ impl TextFold {
             document.add_text(fields.user, row.session.user);
             document.add_text(fields.project, row.session.project);
             document.add_text(fields.session, row.session.session);
+            tools.iter().for_each(|tool| document.add_text(fields.tool, tool));
             document.add_u64(fields.kind, kind(row.role, content_type));
             document.add_i64(fields.ts, row.ts.as_micros());
             self.operations.push(UserOperation::Add(document));

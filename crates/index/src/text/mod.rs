@@ -3,6 +3,7 @@
 mod check;
 mod directory;
 mod fold;
+mod newest;
 mod schema;
 mod search;
 mod statistics;
@@ -23,6 +24,7 @@ use tantivy::{
 
 use directory::{TextDirectory, TextManifest};
 pub(crate) use fold::fold;
+pub(crate) use newest::newest;
 use schema::{DocumentFields, names, schema};
 pub(crate) use search::search;
 pub(crate) use tail::TextTailBuffer;
@@ -74,7 +76,7 @@ impl IndexPart for TextPart {
     const ROWS: &'static str = "messages";
     const FOLDER: &'static str = "text";
     /// Also changes with the text analysis, the extraction of texts from a line, and tantivy's format.
-    const FORMAT: u32 = 6;
+    const FORMAT: u32 = 7;
     type Manifest = TextManifest;
 
     fn open(folder: &Path, mut manifest: TextManifest, _before: Option<&Self>) -> Result<Self, PartError> {

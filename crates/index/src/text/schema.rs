@@ -26,6 +26,8 @@ pub(super) struct DocumentFields {
     pub(super) user: Field,
     pub(super) project: Field,
     pub(super) session: Field,
+    /// The tools that the message uses, in lower case: none, one or several.
+    pub(super) tool: Field,
     /// The role and the content type as one number; see [`kind`].
     pub(super) kind: Field,
     /// Microseconds since the epoch.
@@ -54,6 +56,7 @@ pub(super) fn schema() -> (Schema, DocumentFields) {
         user: add_name(&mut builder, "user"),
         project: add_name(&mut builder, "project"),
         session: add_name(&mut builder, "session"),
+        tool: add_name(&mut builder, "tool"),
         kind: builder.add_u64_field(names::KIND, FAST),
         ts: builder.add_i64_field(names::TS, FAST),
     };

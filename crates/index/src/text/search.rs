@@ -24,7 +24,7 @@ use tantivy::{
 use super::{
     OpenText, SegmentColumns, TextPart, TextTailBuffer,
     schema::from_kind,
-    tail::{term_hash, texts_of},
+    tail::{RowTexts, term_hash},
 };
 use crate::{
     answer::{PartHits, TextHit},
@@ -99,9 +99,11 @@ impl<'a> TailMatches<'a> {
 
 impl Visitor<TextTailBuffer> for TailMatches<'_> {
     fn row(&mut self, row: &MessageRow<'_>) {
-        let admitted =
-            self.filter.admits_message(row.role, row.ts) && self.filter.admits_session(row.session);
-        for (content_type, text) in texts_of(row) {
+        let RowTexts { texts, tools } = RowTexts::of(row);
+        let admitted = self.filter.admits_message(row.role, row.ts)
+            && self.filter.admits_session(row.session)
+            && self.query.has_tools(&tools);
+        for (content_type, text) in texts {
             let found = count_terms(&mut self.analyzer, &text, self.terms);
             self.statistics.add_document(&found);
             if admitted
@@ -120,6 +122,7 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
             self.statistics.add_document(found);
             if self.query.is_matched_by(found)
                 && text.filter_fields.admitted_by(self.filter)
+                && self.query.has_tools(&text.tools)
                 && buffer.has_phrases(self.query, &terms, text)
             {
                 self.matches.push((text.key, text.filter_fields.content_type, found.clone()));
@@ -128,10 +131,10 @@ impl Visitor<TextTailBuffer> for TailMatches<'_> {
     }
 }
 
-struct IndexSearch<'a> {
-    index: &'a OpenText,
-    filter: &'a Filter<'a>,
-    masked: &'a HashSet<u64>,
+pub(super) struct IndexSearch<'a> {
+    pub(super) index: &'a OpenText,
+    pub(super) filter: &'a Filter<'a>,
+    pub(super) masked: &'a HashSet<u64>,
 }
 
 impl IndexSearch<'_> {
@@ -146,7 +149,7 @@ impl IndexSearch<'_> {
         let terms: Vec<Term> =
             query.terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
         statistics.merge(&self.index.statistics(&terms, self.masked)?);
-        let Some(mut names) = self.names()? else { return Ok(()) };
+        let Some(mut names) = self.names(query)? else { return Ok(()) };
         names.leading.extend(query.required.iter().map(|group| one_of(&terms, group)));
         let shared = SharedStatistics { statistics, terms: &terms };
         let scoring = EnableScoring::enabled_from_statistics_provider(&shared, searcher);
@@ -160,14 +163,16 @@ impl IndexSearch<'_> {
         Ok(())
     }
 
-    /// How to apply the names in the filter; `None` if no document has one of them.
-    fn names(&self) -> tantivy::Result<Option<RequiredNames>> {
+    /// How to apply the names in the filter and the tools of the query; `None` if no document has one of them.
+    pub(super) fn names(&self, query: &TextQuery) -> tantivy::Result<Option<RequiredNames>> {
         let OpenText { searcher, fields, .. } = self.index;
-        let wanted = [
+        let of_session = [
             (fields.user, self.filter.user()),
             (fields.project, self.filter.project()),
             (fields.session, self.filter.session()),
         ];
+        let tools = query.tools.iter().map(|tool| (fields.tool, Some(tool.as_str())));
+        let wanted = of_session.into_iter().chain(tools);
         let documents = searcher.total_num_docs()?;
         let mut names = RequiredNames::default();
         for (field, name) in wanted {
@@ -230,7 +235,7 @@ impl IndexSearch<'_> {
     }
 
     /// The key and the content type of a document, if it is admitted.
-    fn admitted(&self, columns: &SegmentColumns, doc: u32) -> Option<(u64, ContentType)> {
+    pub(super) fn admitted(&self, columns: &SegmentColumns, doc: u32) -> Option<(u64, ContentType)> {
         let (role, content_type) = from_kind(columns.kind.first(doc)?)?;
         let ts = Timestamp::from_micros(columns.ts.first(doc)?);
         let key = columns.key.first(doc)?;
@@ -250,9 +255,9 @@ impl IndexSearch<'_> {
 
 /// Names that a document must have.
 #[derive(Default)]
-struct RequiredNames {
+pub(super) struct RequiredNames {
     /// Rare names: only documents with these names are visited.
-    leading: Vec<Box<dyn Query>>,
+    pub(super) leading: Vec<Box<dyn Query>>,
     /// Common names: checked for each document with a sufficient score. A clause of the query would cost more, because
     /// it keeps tantivy from skipping documents that can't reach the top.
     looked_up: Vec<Term>,
@@ -260,7 +265,7 @@ struct RequiredNames {
 
 impl RequiredNames {
     /// The postings of the common names in a segment; `None` if it has no document with one of them.
-    fn lookups(&self, segment: &SegmentReader) -> tantivy::Result<Option<Vec<SegmentPostings>>> {
+    pub(super) fn lookups(&self, segment: &SegmentReader) -> tantivy::Result<Option<Vec<SegmentPostings>>> {
         let of_name = |term: &Term| {
             segment
                 .inverted_index(term.field())?
@@ -272,7 +277,7 @@ impl RequiredNames {
 }
 
 /// The phrases of a query in the documents of a segment. Only documents with a sufficient score are compared.
-struct PhraseLookup<'a> {
+pub(super) struct PhraseLookup<'a> {
     query: &'a TextQuery,
     /// The postings of the terms of the phrases, with the positions of the terms in the query.
     postings: Vec<(usize, SegmentPostings)>,
@@ -280,7 +285,11 @@ struct PhraseLookup<'a> {
 }
 
 impl<'a> PhraseLookup<'a> {
-    fn new(segment: &SegmentReader, query: &'a TextQuery, terms: &[Term]) -> tantivy::Result<Self> {
+    pub(super) fn new(
+        segment: &SegmentReader,
+        query: &'a TextQuery,
+        terms: &[Term],
+    ) -> tantivy::Result<Self> {
         let mut postings = Vec::new();
         for position in query.terms_of_phrases() {
             let Some(term) = terms.get(position) else { continue };
@@ -292,7 +301,7 @@ impl<'a> PhraseLookup<'a> {
     }
 
     /// Whether a document has all phrases. Documents must come in ascending order.
-    fn are_in(&mut self, doc: u32) -> bool {
+    pub(super) fn are_in(&mut self, doc: u32) -> bool {
         for (position, postings) in &mut self.postings {
             if let Some(places) = self.places.of_mut(*position) {
                 places.clear();
@@ -306,7 +315,7 @@ impl<'a> PhraseLookup<'a> {
 }
 
 /// Documents that contain any of `terms`, each with its weight, and match all of `leading`.
-fn any_of(terms: &[Term], weights: &[f32], leading: Vec<Box<dyn Query>>) -> Box<dyn Query> {
+pub(super) fn any_of(terms: &[Term], weights: &[f32], leading: Vec<Box<dyn Query>>) -> Box<dyn Query> {
     let weights = weights.iter().copied().chain(std::iter::repeat(1.0));
     let clause = |(term, weight): (&Term, f32)| -> (Occur, Box<dyn Query>) {
         let query = Box::new(TermQuery::new(term.clone(), IndexRecordOption::WithFreqs));
@@ -324,7 +333,7 @@ fn any_of(terms: &[Term], weights: &[f32], leading: Vec<Box<dyn Query>>) -> Box<
 }
 
 /// Documents that contain one of the terms at these positions. Adds nothing to the score.
-fn one_of(terms: &[Term], group: &[usize]) -> Box<dyn Query> {
+pub(super) fn one_of(terms: &[Term], group: &[usize]) -> Box<dyn Query> {
     let terms: Vec<Term> = group.iter().filter_map(|position| terms.get(*position)).cloned().collect();
     match terms.as_slice() {
         [term] => silent(TermQuery::new(term.clone(), IndexRecordOption::Basic)),
@@ -338,7 +347,7 @@ fn silent(condition: impl Query) -> Box<dyn Query> {
 }
 
 /// Whether a document is in the postings, which can only be read forwards.
-fn holds(postings: &mut SegmentPostings, doc: u32) -> bool {
+pub(super) fn holds(postings: &mut SegmentPostings, doc: u32) -> bool {
     if postings.doc() < doc {
         postings.seek(doc);
     }

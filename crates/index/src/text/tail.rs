@@ -1,9 +1,10 @@
 //! Messages that are newer than the index, with their terms.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     hash::{DefaultHasher, Hash, Hasher},
     ops::{ControlFlow, Range},
+    sync::Arc,
 };
 
 use amplifier_session_core::{
@@ -20,11 +21,30 @@ use crate::{
     tail::{RowIdentity, TailBuffer},
 };
 
+/// What a message has to be found by.
+pub(super) struct RowTexts {
+    /// Its texts by content type; empty if its line can't be read.
+    pub(super) texts: Vec<(ContentType, String)>,
+    /// The tools that it uses.
+    pub(super) tools: BTreeSet<String>,
+}
+
+impl RowTexts {
+    pub(super) fn of(row: &MessageRow<'_>) -> Self {
+        let line = line_of(row);
+        let texts = line.texts().into_iter().map(|text| (text.content_type, text.text)).collect();
+        Self { texts, tools: line.used_tools() }
+    }
+}
+
+fn line_of(row: &MessageRow<'_>) -> MessageLine {
+    let (source, _) = SessionSource::split(row.session.session);
+    MessageLine::stored(&RawJson::new(row.raw.as_ref()), row.role, source)
+}
+
 /// The texts of a message by content type; empty if its line can't be read.
 pub(super) fn texts_of(row: &MessageRow<'_>) -> Vec<(ContentType, String)> {
-    let (source, _) = SessionSource::split(row.session.session);
-    let line = MessageLine::stored(&RawJson::new(row.raw.as_ref()), row.role, source);
-    line.texts().into_iter().map(|text| (text.content_type, text.text)).collect()
+    line_of(row).texts().into_iter().map(|text| (text.content_type, text.text)).collect()
 }
 
 /// Texts with an inverted index of their terms.
@@ -87,6 +107,8 @@ pub(super) struct TailText {
     /// The position among the texts.
     position: u32,
     pub(super) filter_fields: FilterFields,
+    /// The tools that its message uses.
+    pub(super) tools: Arc<BTreeSet<String>>,
     length: u32,
     removed: bool,
 }
@@ -106,16 +128,18 @@ impl TextTailBuffer {
         only: Option<&HashSet<u64>>,
         each: &mut dyn FnMut(&TailText, &DocumentTerms),
     ) {
-        let mut counts = vec![0_u32; self.texts.len() * terms.len()];
+        // Without terms, each text still has a row.
+        let width = terms.len().max(1);
+        let mut counts = vec![0_u32; self.texts.len() * width];
         for (column, term) in terms.iter().enumerate() {
             for (text, places) in self.postings.get(term).into_iter().flat_map(TailPostings::iter) {
-                if let Some(cell) = counts.get_mut(text as usize * terms.len() + column) {
+                if let Some(cell) = counts.get_mut(text as usize * width + column) {
                     *cell = places.len() as u32;
                 }
             }
         }
         let mut found = DocumentTerms::default();
-        for (text, counts) in self.texts.iter().zip(counts.chunks_exact(terms.len().max(1))) {
+        for (text, counts) in self.texts.iter().zip(counts.chunks_exact(width)) {
             if !text.removed && only.is_none_or(|only| only.contains(&text.key)) {
                 found.length = text.length;
                 found.frequencies.clear();
@@ -137,7 +161,13 @@ impl TextTailBuffer {
         }
     }
 
-    fn add(&mut self, row: &MessageRow<'_>, content_type: ContentType, text: &str) {
+    fn add(
+        &mut self,
+        row: &MessageRow<'_>,
+        content_type: ContentType,
+        text: &str,
+        tools: &Arc<BTreeSet<String>>,
+    ) {
         let position = self.texts.len() as u32;
         let mut length = 0;
         let mut tokens = self.analyzer.tokens(text);
@@ -147,7 +177,8 @@ impl TextTailBuffer {
             postings.or_insert_with(|| TailPostings::new(tokens.term())).push(position, tokens.place());
         }
         let filter_fields = self.filter_fields.of(row.session, row.role, row.ts, content_type);
-        self.texts.push(TailText { key: row.key, position, filter_fields, length, removed: false });
+        let tools = Arc::clone(tools);
+        self.texts.push(TailText { key: row.key, position, filter_fields, tools, length, removed: false });
     }
 
     /// Whether a text has all phrases of a query whose terms have these hashes.
@@ -220,8 +251,10 @@ impl TailBuffer for TextTailBuffer {
 
     fn put(&mut self, row: &MessageRow<'_>) {
         let start = self.texts.len();
-        for (content_type, text) in texts_of(row) {
-            self.add(row, content_type, &text);
+        let RowTexts { texts, tools } = RowTexts::of(row);
+        let tools = Arc::new(tools);
+        for (content_type, text) in texts {
+            self.add(row, content_type, &text, &tools);
         }
         self.by_key.insert(row.key, start..self.texts.len());
     }

@@ -39,22 +39,32 @@ const LEAST_BY_BOTH_CODES: usize = 1_000;
 /// For fewer bytes of coarse and fine codes, waking up other cores takes longer than comparing them on one core.
 const ON_ONE_CORE: u64 = 4 << 20;
 
-/// Finds the vectors nearest to the query's in the index and in the tail.
+/// So many of the nearest vectors are examined for those of some messages. Looking up the message of a vector takes longer
+/// than comparing it.
+const EXAMINED: usize = 2_000;
+
+/// Finds the vectors nearest to the query's in the index and in the tail: of all messages, or `among` those with these keys.
 pub(crate) fn search<const TURNS: bool>(
     view: &PartView<VectorPart<TURNS>>,
     tail: &PartTail<VectorTailBuffer<TURNS>>,
     rows: &mut dyn Rows,
     query: &VectorQuery,
+    among: Option<&HashSet<u64>>,
 ) -> Result<PartHits<VectorHit>, SearchFailure> {
     let content_types = if TURNS { ContentTypes::embedded() } else { query.content_types };
     let filter = Filter::new(&query.scope, &query.filter, content_types, rows)?;
-    let (top, same_length) = (Top::new(query.limit), true);
+    let limit = among.map_or(query.limit, |_| query.limit.max(EXAMINED));
+    let (top, same_length) = (Top::new(limit), true);
     let mut nearest = NearestRows { filter: &filter, query, top, same_length };
     let scanned = tail.scan(rows, view.after(), view.now, &mut nearest)?;
     if let Some(part) = &view.part {
         nearest.same_length &=
             segments_of(part, query).all(|segment| segment.entry.kind.dimensions == query.vector.len());
-        let candidates = candidates(part, &filter, &scanned.masked, query)?;
+        let mut candidates = candidates(part, &filter, &scanned.masked, query, limit)?;
+        if let Some(among) = among {
+            let of_messages = vectors_of(among, &candidates, rows)?;
+            candidates.retain(|key| of_messages.contains(key));
+        }
         rows.vectors(TURNS, &candidates, &mut |key, vector| {
             nearest.compare(key, vector);
             Ok(())
@@ -65,9 +75,26 @@ pub(crate) fn search<const TURNS: bool>(
         return Err(Error::validation(ErrorField::Vector, rule).into());
     }
     let hits = nearest.top.into_sorted().into_iter();
-    let hits = hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item });
+    let mut hits: Vec<VectorHit> =
+        hits.map(|hit| VectorHit { key: hit.key, similarity: hit.score, vector: hit.item }).collect();
+    // Those of the index were examined before they were compared in full.
+    if let Some(among) = among.filter(|_| scanned.rows > 0) {
+        let keys: Vec<u64> = hits.iter().map(|hit| hit.key).collect();
+        let of_messages = vectors_of(among, &keys, rows)?;
+        hits.retain(|hit| of_messages.contains(&hit.key));
+    }
+    hits.truncate(query.limit);
     let statistics = CollectionStatistics::default();
-    Ok(PartHits { hits: hits.collect(), statistics, tail_rows: scanned.rows })
+    Ok(PartHits { hits, statistics, tail_rows: scanned.rows })
+}
+
+/// Those of the vectors that belong to one of the messages.
+fn vectors_of(messages: &HashSet<u64>, vectors: &[u64], rows: &mut dyn Rows) -> Result<HashSet<u64>> {
+    if messages.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let owned = rows.messages_of_vectors(vectors)?.into_iter();
+    Ok(owned.filter(|(_, message)| messages.contains(message)).map(|(vector, _)| vector).collect())
 }
 
 /// The nearest vectors, compared in full.
@@ -126,10 +153,11 @@ fn candidates<const TURNS: bool>(
     filter: &Filter<'_>,
     masked: &HashSet<u64>,
     query: &VectorQuery,
+    limit: usize,
 ) -> Result<Vec<u64>, PartError> {
     let segments: Vec<&LazySegment> = segments_of(part, query).collect();
     let codes = &QueryCodes::new(&query.vector);
-    let wanted = query.limit.saturating_add(SPARE);
+    let wanted = limit.saturating_add(SPARE);
     let by_both = wanted.saturating_mul(BY_BOTH_CODES).max(LEAST_BY_BOTH_CODES);
     let numbered: Vec<(usize, &LazySegment)> = segments.iter().copied().enumerate().collect();
     let top = best_of(&segments, &numbered, by_both, |top, (number, segment)| {

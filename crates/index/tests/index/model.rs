@@ -59,6 +59,7 @@ pub(crate) fn text_query(words: &str) -> TextQuery {
         weights: Vec::new(),
         required: Vec::new(),
         phrases: Vec::new(),
+        tools: Vec::new(),
         limit: 10_000,
     }
 }
@@ -85,6 +86,7 @@ pub(crate) fn vector_query(vector: Vec<f32>) -> VectorQuery {
         scope: Scope::Everyone,
         filter: SearchFilter::default(),
         content_types: ContentTypes::embedded(),
+        tools: Vec::new(),
         turns: false,
         vector,
         generation: 0,

@@ -335,6 +335,11 @@ impl Rows for Snapshot<'_> {
         Ok(sessions.filter(|(_, s)| scope.allows(s) && filter.admits(s)).map(|(key, _)| key).collect())
     }
 
+    /// A vector has the key of its message.
+    fn messages_of_vectors(&mut self, keys: &[u64]) -> Result<Vec<(u64, u64)>> {
+        Ok(keys.iter().map(|key| (*key, *key)).collect())
+    }
+
     fn vectors(
         &mut self,
         turns: bool,

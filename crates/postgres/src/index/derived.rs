@@ -5,8 +5,8 @@ use std::sync::Arc;
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, NotErased, TermPattern, TextCandidate, TextQuery, VectorCandidate,
-        VectorQuery,
+        Candidates, DatedMessage, IndexCheck, NotErased, TermPattern, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery,
     },
     model::SessionKey,
 };
@@ -20,6 +20,14 @@ impl DerivedIndex for Postgres {
         let query = query.clone();
         on_thread(self, move |database| {
             database.connections().read_snapshot(|reader| text::candidates(reader, &query))
+        })
+        .await
+    }
+
+    async fn newest_messages(self: &Arc<Self>, query: &TextQuery) -> Result<Candidates<DatedMessage>> {
+        let query = query.clone();
+        on_thread(self, move |database| {
+            database.connections().read_snapshot(|reader| text::newest(reader, &query))
         })
         .await
     }

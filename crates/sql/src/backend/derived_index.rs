@@ -5,8 +5,8 @@ use std::{future::Future, sync::Arc};
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, NotErased, SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate,
-        VectorQuery,
+        Candidates, DatedMessage, IndexCheck, NotErased, SyncGuard, TermPattern, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery,
     },
     model::SessionKey,
 };
@@ -22,6 +22,12 @@ pub trait DerivedIndex: Database {
         self: &Arc<Self>,
         query: &TextQuery,
     ) -> impl Future<Output = Result<Candidates<TextCandidate>>> + Send;
+
+    /// See [`Search`](amplifier_session_core::backend::Search).
+    fn newest_messages(
+        self: &Arc<Self>,
+        query: &TextQuery,
+    ) -> impl Future<Output = Result<Candidates<DatedMessage>>> + Send;
 
     /// See [`Search`](amplifier_session_core::backend::Search).
     fn vector_candidates(

@@ -3,7 +3,8 @@
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexUpdate, Search, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorQuery,
+        Candidates, DatedMessage, IndexUpdate, Search, TermPattern, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery,
     },
     model::SessionKey,
 };
@@ -16,6 +17,10 @@ use crate::backend::DerivedIndex;
 impl<D: DerivedIndex> Search for SqlBackend<D> {
     async fn text_candidates(&self, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.0.text_candidates(query).await
+    }
+
+    async fn newest_messages(&self, query: &TextQuery) -> Result<Candidates<DatedMessage>> {
+        self.0.newest_messages(query).await
     }
 
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {

@@ -8,8 +8,8 @@ use std::{
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexCheck, IndexProblem, NotErased, StoreInfo, SyncGuard, TermPattern, TextCandidate,
-        TextQuery, VectorCandidate, VectorQuery,
+        Candidates, DatedMessage, IndexCheck, IndexProblem, NotErased, StoreInfo, SyncGuard, TermPattern,
+        TextCandidate, TextQuery, VectorCandidate, VectorQuery,
     },
     model::SessionKey,
 };
@@ -81,6 +81,10 @@ impl<D: EmbeddedDatabase> Database for Indexed<D> {
 impl<D: EmbeddedDatabase> DerivedIndex for Indexed<D> {
     async fn text_candidates(self: &Arc<Self>, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
         self.index().text_candidates(query).await
+    }
+
+    async fn newest_messages(self: &Arc<Self>, query: &TextQuery) -> Result<Candidates<DatedMessage>> {
+        self.index().newest_messages(query).await
     }
 
     async fn vector_candidates(self: &Arc<Self>, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {

@@ -7,10 +7,12 @@
 //! | `database.rs` | the trait that an embedded database implements |
 //! | `indexed.rs` | a database with its index |
 //! | `erasing.rs`, `leftover.rs` | erasing what deleted sessions have left in files |
-//! | `rows.rs` | the rows as the search index reads them |
+//! | `rows.rs`, `decoded.rs`, `batches.rs` | the rows as the search index reads them |
 //! | `idle.rs` | connections that are kept for later calls |
 
+mod batches;
 mod database;
+mod decoded;
 mod erasing;
 mod idle;
 mod indexed;

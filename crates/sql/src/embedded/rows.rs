@@ -9,17 +9,21 @@ use std::{
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope,
-    backend::meta::STORE_ID,
+    backend::{DatedMessage, meta::STORE_ID},
     model::{MessageRef, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
-use amplifier_session_index::{MessageRow, RowRefs, Rows, SessionOfRow, StoreRevision, VectorRef, VectorRow};
+use amplifier_session_index::{MessageRow, RowRefs, Rows, StoreRevision, VectorRef, VectorRow};
 
+use super::{
+    batches::batches,
+    decoded::{message_row, unsigned, vector_row},
+};
 use crate::{
-    Batch, Columns, Query, Reader, Statement,
+    Columns, Query, Reader, Statement,
     backend::Connections,
     damaged, is_one_of, number, read,
-    rows::{self, removed},
+    rows::{self, DATED_MESSAGE, dated_message, removed},
     turns::EMBEDDINGS,
     unless_damaged,
 };
@@ -337,6 +341,25 @@ impl<R: Reader> Rows for IndexRows<'_, R> {
         read::sessions::keys(self.reader, scope, filter)
     }
 
+    fn messages_of_vectors(&mut self, keys: &[u64]) -> Result<Vec<(u64, u64)>> {
+        let mut found = Vec::new();
+        for keys in keys.chunks(LOOKED_UP) {
+            for table in R::DIALECT.vector_tables {
+                let sql = format!(
+                    "SELECT v.key, t.key FROM {table} v JOIN transcripts t ON t.user_id = v.user_id
+                        AND t.session_id = v.session_id AND t.sequence = v.sequence WHERE {}",
+                    is_one_of("v.key", keys.iter().map(|key| key.cast_signed()))
+                );
+                let read = self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
+                    found.push((unsigned(row, 0)?, unsigned(row, 1)?));
+                    Ok(ControlFlow::Continue(()))
+                });
+                unless_damaged(read)?;
+            }
+        }
+        Ok(found)
+    }
+
     fn vectors(
         &mut self,
         turns: bool,
@@ -389,6 +412,30 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
         Ok(keys.iter().map(|key| found.get(key).cloned()).collect())
     }
 
+    fn dated_messages(&mut self, keys: &[u64]) -> Result<Vec<DatedMessage>> {
+        let mut found = HashMap::new();
+        let mut look_up = |keys: &[u64]| {
+            let which = is_one_of("t.key", keys.iter().map(|key| key.cast_signed()));
+            let sql = format!("SELECT {DATED_MESSAGE} FROM transcripts t WHERE {which}");
+            self.reader.each_row(&Statement::once("search", sql, []), &mut |row| {
+                let (key, message) = dated_message(row)?;
+                found.insert(key.cast_unsigned(), message);
+                Ok(ControlFlow::Continue(()))
+            })
+        };
+        for keys in keys.chunks(LOOKED_UP) {
+            if unless_damaged(look_up(keys))?.is_some() {
+                continue;
+            }
+            for key in keys {
+                if unless_damaged(look_up(std::slice::from_ref(key)))?.is_none() {
+                    self.leave_out(*key);
+                }
+            }
+        }
+        Ok(keys.iter().filter_map(|key| found.remove(key)).collect())
+    }
+
     fn vector_refs(&mut self, turns: bool, keys: &[u64]) -> Result<Vec<Option<VectorRef>>> {
         let known = of_kind(&mut self.message_refs, turns);
         let unknown: Vec<u64> = keys.iter().copied().filter(|key| !known.contains_key(key)).collect();
@@ -403,52 +450,6 @@ impl<R: Reader> RowRefs for IndexRows<'_, R> {
     fn unreadable(&self) -> usize {
         self.unreadable.borrow().len()
     }
-}
-
-/// The rows in batches within both limits; a longer row is a separate batch.
-fn batches(rows: &[(i64, u64)], most: Batch) -> impl Iterator<Item = &[(i64, u64)]> {
-    let mut rest = rows;
-    std::iter::from_fn(move || {
-        let mut bytes = 0;
-        let fits = |(at, (_, length)): (usize, &(i64, u64))| {
-            bytes += length;
-            at == 0 || (at < most.rows && bytes <= most.bytes)
-        };
-        let fitting = rest.iter().enumerate().map(fits).take_while(|fits| *fits).count();
-        let (batch, others) = rest.split_at(fitting);
-        rest = others;
-        (!batch.is_empty()).then_some(batch)
-    })
-}
-
-fn message_row(row: &dyn Columns) -> Result<MessageRow<'_>> {
-    Ok(MessageRow {
-        key: unsigned(row, 0)?,
-        revision: unsigned(row, 1)?,
-        session: session_of_row(row)?,
-        role: row.text_ref(6)?.parse()?,
-        ts: row.time(7)?,
-        raw: row.line(8)?,
-    })
-}
-
-fn vector_row<'a>(row: &'a dyn Columns, vector: &'a mut Vec<f32>) -> Result<VectorRow<'a>> {
-    row.read_vector(10, vector)?;
-    Ok(VectorRow {
-        key: unsigned(row, 0)?,
-        revision: unsigned(row, 1)?,
-        session: session_of_row(row)?,
-        role: row.text_ref(6)?.parse()?,
-        content_type: row.text_ref(7)?.parse()?,
-        ts: row.time(8)?,
-        generation: number(row, 9)?,
-        vector,
-    })
-}
-
-fn session_of_row(row: &dyn Columns) -> Result<SessionOfRow<'_>> {
-    let key = unsigned(row, 2)?;
-    Ok(SessionOfRow { key, user: row.text_ref(3)?, project: row.text_ref(4)?, session: row.text_ref(5)? })
 }
 
 fn of_keys(keys: &[u64]) -> String {
@@ -475,23 +476,4 @@ fn vector_ref(row: &dyn Columns) -> Result<VectorRef> {
         content_type: row.text_ref(4)?.parse()?,
         span: (number(row, 5)?, number(row, 6)?),
     })
-}
-
-fn unsigned(row: &dyn Columns, index: usize) -> Result<u64> {
-    row.integer(index).map(i64::cast_unsigned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn batches_keep_within_both_limits() {
-        let rows = [(1, 5), (2, 5), (3, 90), (4, 1), (5, 1), (6, 1), (7, 1)];
-        let keys = |most| -> Vec<Vec<i64>> {
-            batches(&rows, most).map(|batch| batch.iter().map(|(key, _)| *key).collect()).collect()
-        };
-        assert_eq!(keys(Batch { rows: 3, bytes: 10 }), [vec![1, 2], vec![3], vec![4, 5, 6], vec![7]]);
-        assert_eq!(keys(Batch { rows: 10, bytes: 1000 }), [vec![1, 2, 3, 4, 5, 6, 7]]);
-    }
 }

@@ -37,6 +37,7 @@ pub mod projects;
 pub mod renaming;
 pub mod rewinding;
 pub mod scopes;
+pub mod search_newest;
 pub mod search_text;
 pub mod search_vectors;
 pub mod session_lists;
@@ -274,6 +275,11 @@ macro_rules! conformance_suite {
             ] + [
                 candidates_are_scored_by_bm25,
                 scores_after_a_deletion_are_those_of_the_other_sessions,
+            ]
+            search_newest: [
+                the_newest_messages_are_all_that_match,
+                changed_and_removed_messages_are_not_found_by_their_fields,
+                tools_narrow_the_candidates,
             ]
             search_vectors: [
                 semantic_search_agrees_with_brute_force,

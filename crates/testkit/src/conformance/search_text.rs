@@ -21,6 +21,7 @@ fn query(terms: Vec<String>, limit: usize) -> TextQuery {
         weights: Vec::new(),
         required: Vec::new(),
         phrases: Vec::new(),
+        tools: Vec::new(),
         limit,
     }
 }

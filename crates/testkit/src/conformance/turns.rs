@@ -101,6 +101,7 @@ fn nearest_to(scope: impl Into<Scope>) -> VectorQuery {
         scope: scope.into(),
         filter: SearchFilter::default(),
         content_types: ContentTypes::NONE,
+        tools: Vec::new(),
         turns: true,
         vector: near(1.0),
         generation: 0,

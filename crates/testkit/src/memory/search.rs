@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use amplifier_session_core::{
     Result,
     backend::{
-        Candidates, IndexUpdate, Search, TermFinder, TermPattern, TextCandidate, TextQuery, VectorCandidate,
-        VectorQuery,
+        Candidates, DatedMessage, IndexUpdate, Search, TermFinder, TermPattern, TextCandidate, TextQuery,
+        VectorCandidate, VectorQuery,
     },
-    model::SessionKey,
+    content::ExtractedText,
+    model::{Message, SessionKey},
     text::{
         Analyzer,
         bm25::{count_terms, score},
@@ -28,8 +29,11 @@ impl Search for MemoryBackend {
         for session in self.rows().sessions.values() {
             let is_within = session.is_within(&query.scope, &query.filter.sessions);
             for message in session.messages.values().map(|row| &row.message) {
-                let is_asked_for = is_within && query.filter.admits_message(message.role, message.ts);
-                for text in message.line().texts() {
+                let line = message.line();
+                let is_asked_for = is_within
+                    && query.filter.admits_message(message.role, message.ts)
+                    && query.has_tools(&line.used_tools());
+                for text in line.texts() {
                     let terms = count_terms(&mut analyzer, &text.text, &query.terms);
                     statistics.add_document(&terms);
                     if is_asked_for
@@ -50,9 +54,32 @@ impl Search for MemoryBackend {
         Ok(found.with_statistics(statistics))
     }
 
+    async fn newest_messages(&self, query: &TextQuery) -> Result<Candidates<DatedMessage>> {
+        let mut analyzer = Analyzer::new();
+        let rows = self.rows();
+        let mut matches = |message: &Message| {
+            let line = message.line();
+            let is_match = |text: &ExtractedText| {
+                query.content_types.contains(text.content_type)
+                    && query.is_matched_by(&count_terms(&mut analyzer, &text.text, &query.terms))
+                    && query.has_phrases_in(&mut analyzer, &text.text)
+            };
+            query.has_tools(&line.used_tools()) && line.texts().iter().any(is_match)
+        };
+        let messages = rows.messages(&query.scope, &query.filter).map(|row| &row.message);
+        let mut found: Vec<DatedMessage> =
+            messages.filter(|message| matches(message)).map(DatedMessage::from).collect();
+        DatedMessage::keep_newest(&mut found, query.limit);
+        Ok(Candidates::new(found))
+    }
+
     async fn vector_candidates(&self, query: &VectorQuery) -> Result<Candidates<VectorCandidate>> {
         let mut candidates = Vec::new();
         for row in self.rows().messages(&query.scope, &query.filter) {
+            let used = row.message.line().used_tools();
+            if !query.turns && !query.tools.iter().all(|tool| used.contains(tool)) {
+                continue;
+            }
             let records = row.records(query.generation).iter();
             let records = records.filter(|record| query.compares(record.text));
             candidates.extend(records.map(|record| VectorCandidate {

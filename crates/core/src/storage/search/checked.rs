@@ -5,10 +5,8 @@ use std::collections::HashMap;
 use super::text_plan::TextPlan;
 use crate::{
     Result, Scope,
-    backend::{
-        Candidates, SequenceRange, SessionQuery, TextCandidate, TextQuery, VectorCandidate, VectorQuery,
-    },
-    model::{ContentType, Message, MessageRef, SessionKey},
+    backend::{Candidates, TextCandidate, TextQuery, VectorCandidate, VectorQuery},
+    model::{Message, MessageRef},
     search::{Checks, SearchOptions},
     storage::{
         damage::Readable,
@@ -16,7 +14,7 @@ use crate::{
     },
 };
 
-/// At most this many text candidates are compared, or messages if there are no words to search for.
+/// At most this many text candidates are compared.
 const MOST_CHECKED: usize = 10_000;
 
 /// At most this many vector candidates are compared.
@@ -38,20 +36,20 @@ pub(super) enum ConditionCheck {
 }
 
 /// Reads messages and compares them with conditions, each once.
-struct Checked<'a> {
+pub(super) struct Checked<'a> {
     store: &'a StoreContext,
     checks: Checks,
     known: HashMap<MessageRef, bool>,
 }
 
 impl<'a> Checked<'a> {
-    fn new(store: &'a StoreContext, options: &SearchOptions) -> Self {
+    pub(super) fn new(store: &'a StoreContext, options: &SearchOptions) -> Self {
         let checks = Checks::new(&options.conditions, options.content_types);
         Self { store, checks, known: HashMap::new() }
     }
 
     /// Drops the candidates whose messages do not meet the conditions, or can't be read.
-    async fn keep<T>(&mut self, items: &mut Vec<T>, of: impl Fn(&T) -> &MessageRef) -> Result<()> {
+    pub(super) async fn keep<T>(&mut self, items: &mut Vec<T>, of: impl Fn(&T) -> &MessageRef) -> Result<()> {
         let mut unknown: Vec<MessageRef> =
             items.iter().map(&of).filter(|place| !self.known.contains_key(place)).cloned().collect();
         unknown.sort();
@@ -130,69 +128,6 @@ impl TranscriptSearch<'_> {
         }
     }
 
-    /// The newest messages that meet the conditions, for a search without words: newest sessions first.
-    pub(super) async fn newest_texts(
-        self,
-        scope: &Scope,
-        options: &SearchOptions,
-        wanted: usize,
-    ) -> Result<Candidates<TextCandidate>> {
-        let mut checked = Checked::new(self.store, options);
-        let mut found = Candidates::new(Vec::new());
-        let mut examined = 0;
-        let filter = &options.filter;
-        let query = SessionQuery::new(scope.clone())
-            .with_filter(filter.sessions.clone())
-            .active_in(filter.since, filter.until);
-        for session in self.store.all_sessions(query).await? {
-            let key = session.key();
-            let mut end = None;
-            while end != Some(0) {
-                // From the end to the beginning, because the newest messages are wanted.
-                let known = end.unwrap_or(session.message_count);
-                let start = known.saturating_sub(PAGE as u32);
-                let page = self.messages_between(&key, start, end).await?;
-                end = Some(start);
-                for message in page.into_iter().rev() {
-                    examined += 1;
-                    if filter.admits_message(message.role, message.ts) && checked.admit(&message) {
-                        let rank = found.items.len() as f32;
-                        found.items.push(TextCandidate {
-                            message_ref: message.message_ref(),
-                            content_type: shown_type(&message, options),
-                            score: 1.0 / (1.0 + rank),
-                        });
-                    }
-                    if found.items.len() >= wanted {
-                        return Ok(found);
-                    }
-                }
-                if examined >= MOST_CHECKED {
-                    found.examined = Some(examined as u64);
-                    found.notice = Some(format!("only the newest {examined} messages were examined"));
-                    return Ok(found);
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// The messages from `start` to before `end`, or to the last one.
-    async fn messages_between(self, key: &SessionKey, start: u32, end: Option<u32>) -> Result<Vec<Message>> {
-        let (mut messages, mut start) = (Vec::new(), start);
-        loop {
-            let limit = end.map_or(PAGE, |end| end.saturating_sub(start) as usize);
-            let range = SequenceRange { start, limit };
-            let page: Vec<Message> = match limit {
-                0 => Vec::new(),
-                _ => self.store.readable_page(key, range, &mut Vec::new()).await?,
-            };
-            let Some(last) = page.last() else { return Ok(messages) };
-            start = last.sequence + 1;
-            messages.extend(page.into_iter().filter(|message| end.is_none_or(|end| message.sequence < end)));
-        }
-    }
-
     /// The texts of a search, by its plan.
     pub(super) async fn planned_texts(
         self,
@@ -208,31 +143,12 @@ impl TranscriptSearch<'_> {
         if plan.terms.is_empty() || plan.required.iter().any(Vec::is_empty) {
             return Ok(Candidates::new(Vec::new()));
         }
-        let query = TextQuery {
-            scope: scope.clone(),
-            filter: options.filter.clone(),
-            content_types: options.content_types,
-            terms: plan.terms.clone(),
-            weights: plan.weights.clone(),
-            required: plan.required.clone(),
-            phrases: plan.phrases.clone(),
-            limit,
-        };
+        let query = plan.query(scope, options, limit);
         match checking {
             ConditionCheck::First => self.checked_texts(query, options).await,
             ConditionCheck::WhenRead => self.store.backend.text_candidates(&query).await,
         }
     }
-}
-
-/// The type of the text to show.
-fn shown_type(message: &Message, options: &SearchOptions) -> ContentType {
-    let texts = message.line().texts();
-    let mut types =
-        texts.iter().map(|text| text.content_type).filter(|of| options.content_types.contains(*of));
-    let is_about_tools = !options.conditions.tools.is_empty() || !options.conditions.files.is_empty();
-    let first = types.clone().find(|of| !is_about_tools || of.is_of_tools()).or_else(|| types.next());
-    first.unwrap_or(ContentType::UserQuery)
 }
 
 fn messages_in(items: &[VectorCandidate]) -> usize {

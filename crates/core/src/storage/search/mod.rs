@@ -4,6 +4,8 @@ mod all_words;
 mod checked;
 mod commands;
 mod judging;
+mod matches;
+mod newest;
 mod originals;
 mod reading;
 mod results;
@@ -14,6 +16,7 @@ mod turns;
 mod vector_search;
 mod vectors_of_texts;
 
+pub use matches::AllMatches;
 pub use touched::TouchedSessions;
 
 use std::collections::HashSet;
@@ -32,8 +35,8 @@ use crate::{
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, VectorText},
     search::{
-        Explanation, Fused, FusionWeights, MissingVectors, RankedText, SEARCH_OPERATION, SearchExplanation,
-        SearchFilter, SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
+        Fused, FusionWeights, MissingVectors, RankedText, SEARCH_OPERATION, SearchExplanation, SearchFilter,
+        SearchMode, SearchOptions, SearchResults, SearchedTerm, diversify, fuse, most_relevant,
     },
     text::QueryWords,
 };
@@ -100,7 +103,10 @@ impl TranscriptSearch<'_> {
         let words = QueryWords::of(&options.query);
         let plan = self.text_plan(options, &words).await?;
         let conditions = &options.conditions;
-        if !conditions.is_empty() && conditions.are_mostly_met() && !plan.is_scan {
+        if plan.is_scan {
+            return self.search_newest(scope, options, plan).await;
+        }
+        if !conditions.is_empty() && conditions.are_mostly_met() {
             let mut reading = ReadMessages::checking(options);
             let planned = (&words, plan.clone(), ConditionCheck::WhenRead);
             let found = self.search_planned(scope, options, planned, &mut reading).await?;
@@ -151,14 +157,11 @@ impl TranscriptSearch<'_> {
         vectors.items.retain(|chunk| !reading.has_dropped(&chunk.message_ref));
         let mut ranked = fuse(texts, vectors.items, &weights, &judgements);
         let lambda = if mode == SearchMode::FullText { 1.0 } else { options.mmr_lambda };
-        if plan.is_scan {
-            keep_order(&mut ranked);
-        }
         ranked.truncate(options.limit * POOL_A_RESULT);
         self.complete_vectors(&mut ranked, &vector).await?;
         let floor = options.min_similarity.or(weights.similarity_floor);
         let picked = diversify(ranked, lambda, options.limit * POOL_A_RESULT);
-        let planned = PlannedQuery { words, terms: &plan.terms, floor, options };
+        let planned = PlannedQuery { words, terms: &plan.terms, floor, merges_repeats: true, options };
         let Shown { results, nearest } = self.show(picked, planned, reading).await?;
         let nearest = nearest.filter(|_| results.is_empty());
         notices.extend(did_you_mean(&corrections, &results));
@@ -369,6 +372,7 @@ impl TranscriptSearch<'_> {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
+            tools: options.conditions.used_tools(),
             turns: false,
             vector: asked.vector.clone(),
             generation: asked.generation,
@@ -440,14 +444,6 @@ fn candidates_for(options: &SearchOptions) -> usize {
 fn judged_for(options: &SearchOptions, words: &QueryWords) -> usize {
     let least = if words.identifiers().is_empty() { LEAST_JUDGED } else { LEAST_JUDGED_FOR_IDENTIFIERS };
     (options.limit + options.limit.min(MANY_RESULTS) / 2).max(least)
-}
-
-/// Restores the order of candidates that were found one by one, newest first.
-fn keep_order(ranked: &mut [Fused]) {
-    for fused in ranked.iter_mut() {
-        fused.why = Explanation { relevance: fused.text_score.unwrap_or(0.0), ..Explanation::default() };
-    }
-    ranked.sort_by(|a, b| b.relevance().total_cmp(&a.relevance()));
 }
 
 fn explanation(words: &QueryWords, texts: usize, chunks: usize) -> SearchExplanation {

@@ -28,6 +28,8 @@ pub(in crate::storage) struct PlannedQuery<'a> {
     pub(in crate::storage) terms: &'a [String],
     /// The least similarity of a text without a word of the query.
     pub(in crate::storage) floor: Option<f32>,
+    /// Whether messages with the same text are one result.
+    pub(in crate::storage) merges_repeats: bool,
     pub(in crate::storage) options: &'a SearchOptions,
 }
 
@@ -40,7 +42,7 @@ pub(in crate::storage) struct Shown {
 }
 
 impl TranscriptSearch<'_> {
-    /// Makes results of the best `limit` candidates, in their order. Candidates with the same text are one result.
+    /// Makes results of the best `limit` candidates, in their order. Candidates with the same text may be one result.
     /// Candidates that were removed in the meantime or can't be read are left out, and so are those without a word of
     /// the query whose similarity is below the floor.
     pub(in crate::storage) async fn show(
@@ -70,7 +72,7 @@ impl TranscriptSearch<'_> {
         }
         // The rest are no results, but may repeat one.
         for (fused, _) in rest {
-            if let Some(read) = reading.get(&fused.message_ref) {
+            if let Some(read) = reading.get(&fused.message_ref).filter(|_| query.merges_repeats) {
                 builder.note_repeat(read, &fused);
             }
         }
@@ -91,7 +93,7 @@ struct ResultBuilder<'a> {
 
 impl ResultBuilder<'_> {
     fn add(&mut self, read: &ReadMessage, fused: Fused, score: f32) {
-        if self.note_repeat(read, &fused) {
+        if self.query.merges_repeats && self.note_repeat(read, &fused) {
             return;
         }
         let result = self.result(read, fused, score);

@@ -1,8 +1,8 @@
 //! The terms for a search: those of its words, and those that match its prefixes and parts of words.
 
 use crate::{
-    Error, ErrorKind, KnownPart, Result,
-    backend::TermPattern,
+    Error, ErrorKind, KnownPart, Result, Scope,
+    backend::{TermPattern, TextQuery},
     search::{SearchOptions, SearchResult},
     storage::store::TranscriptSearch,
     text::{
@@ -41,8 +41,10 @@ pub(super) struct TextPlan {
     pub(super) required: Vec<Vec<usize>>,
     /// Phrases that a text must contain.
     pub(super) phrases: Vec<TermPhrase>,
-    /// Whether there is no term to search for, so that messages are examined one by one.
+    /// Whether there is no term to search for, so that messages are found by their fields or examined one by one.
     pub(super) is_scan: bool,
+    /// Whether there are terms that a word or a prefix stands for.
+    pub(super) is_expanded: bool,
     /// Notes for the user.
     pub(super) notices: Vec<String>,
 }
@@ -65,13 +67,29 @@ impl TextPlan {
         })
     }
 
-    /// All words of `text`, each of which must occur.
-    pub(super) fn of_all_words(text: &str) -> Self {
+    /// All words of these paths, each of which must occur.
+    pub(super) fn of_files(files: &[String]) -> Self {
         let mut plan = Self::default();
-        // Single characters of such scripts would have to be expanded. The conditions of the search decide instead.
-        whole_words(text, &mut plan, &mut Expansions::default());
-        plan.is_scan = plan.terms.is_empty();
+        for file in files {
+            // Single characters of such scripts would have to be expanded. The conditions of the search decide instead.
+            whole_words(file, &mut plan, &mut Expansions::default());
+        }
         plan
+    }
+
+    /// The query for texts of `options`.
+    pub(super) fn query(&self, scope: &Scope, options: &SearchOptions, limit: usize) -> TextQuery {
+        TextQuery {
+            scope: scope.clone(),
+            filter: options.filter.clone(),
+            content_types: options.content_types,
+            terms: self.terms.clone(),
+            weights: self.weights.clone(),
+            required: self.required.clone(),
+            phrases: self.phrases.clone(),
+            tools: options.conditions.used_tools(),
+            limit,
+        }
     }
 
     /// Also searches for the terms that are probably meant.
@@ -182,6 +200,7 @@ impl TranscriptSearch<'_> {
                 Purpose::Identifier if lists.first().is_some_and(|whole| !whole.is_empty()) => {}
                 Purpose::Identifier | Purpose::Prefix(_) | Purpose::Character => {
                     terms.truncate(TERMS_OF_A_PREFIX);
+                    plan.is_expanded |= !terms.is_empty();
                     for term in &terms {
                         plan.add(term);
                     }

@@ -132,6 +132,7 @@ impl TranscriptSearch<'_> {
             scope: scope.clone(),
             filter: SearchFilter { role: None, ..options.filter.clone() },
             content_types: ContentTypes::NONE,
+            tools: Vec::new(),
             turns: true,
             vector: asked.vector.clone(),
             generation: asked.generation,

@@ -43,6 +43,7 @@ impl TranscriptSearch<'_> {
             scope: scope.clone(),
             filter: options.filter.clone(),
             content_types: options.content_types,
+            tools: Vec::new(),
             turns: false,
             vector,
             generation: held.number,
@@ -53,7 +54,8 @@ impl TranscriptSearch<'_> {
         let nearest = nearest_of_each(candidates.items, options.limit);
         let mut reading = ReadMessages::default();
         let words = QueryWords::default();
-        let planned = PlannedQuery { words: &words, terms: &[], floor: None, options: &shown };
+        let planned =
+            PlannedQuery { words: &words, terms: &[], floor: None, merges_repeats: true, options: &shown };
         let Shown { results, .. } = self.show(nearest, planned, &mut reading).await?;
         (answer.results, answer.damaged) = (results, reading.damaged);
         Ok(answer)

@@ -14,6 +14,7 @@
 //! | `block.rs` | the form of a block |
 //! | `new.rs` | the block of new messages |
 //! | `search.rs` | searches |
+//! | `newest.rs` | the newest messages that match; which messages use tools |
 //! | `removed.rs` | removed messages that blocks still have |
 //! | `terms.rs` | finding terms by patterns |
 //! | `update.rs` | taking removed messages from blocks, merging blocks, making all anew |
@@ -22,6 +23,7 @@
 mod block;
 mod check;
 mod new;
+mod newest;
 mod removed;
 mod search;
 mod terms;
@@ -29,6 +31,7 @@ mod update;
 
 pub(crate) use check::check;
 pub(crate) use new::NewTexts;
+pub(crate) use newest::newest;
 pub(crate) use search::candidates;
 pub(crate) use terms::terms;
 pub(crate) use update::{IndexedMessage, rebuild, reindex, update};

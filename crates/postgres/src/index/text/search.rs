@@ -19,6 +19,7 @@ use tokio_postgres::types::Type;
 
 use super::{
     block::{Posting, PostingsReader, TextKey, stored_term},
+    newest::users_of_tools,
     removed::RemovedKeys,
 };
 use crate::{
@@ -33,7 +34,7 @@ const OPERATION: &str = "text_candidates";
 const SPARE: usize = 32;
 
 /// The largest number of rows that one statement looks up.
-const LOOKED_UP: usize = 8_192;
+pub(super) const LOOKED_UP: usize = 8_192;
 
 /// The best texts for a query. `reader` reads one snapshot.
 pub(crate) fn candidates(reader: &PgReader<'_>, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
@@ -74,7 +75,7 @@ fn count_texts(
 
 /// The texts of a block that contain a term.
 #[derive(Debug)]
-struct TermList {
+pub(super) struct TermList {
     block: i64,
     /// The position of the term in the query.
     term: usize,
@@ -105,7 +106,11 @@ impl TermList {
 }
 
 /// The lists of the terms of a query in all blocks.
-fn lists(reader: &PgReader<'_>, query: &TextQuery, removed: &RemovedKeys) -> Result<Vec<TermList>> {
+pub(super) fn lists(
+    reader: &PgReader<'_>,
+    query: &TextQuery,
+    removed: &RemovedKeys,
+) -> Result<Vec<TermList>> {
     let stored: Vec<String> = query.terms.iter().map(|term| stored_term(term).into_owned()).collect();
     let positions: HashMap<&str, usize> =
         stored.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
@@ -167,13 +172,26 @@ impl PartialOrd for Scored {
 fn scored(
     query: &TextQuery,
     statistics: &CollectionStatistics,
-    mut lists: Vec<TermList>,
+    lists: Vec<TermList>,
     removed: &RemovedKeys,
 ) -> Result<BinaryHeap<Scored>> {
-    lists.retain(|list| list.is_in_scope);
-    lists.sort_by_key(|list| list.block);
     let scorer = Scorer::new(statistics, query.terms.len());
     let mut scored = Vec::new();
+    each_match(query, lists, removed, &mut |text, terms| {
+        scored.push(Scored { text, score: scorer.score(terms) })
+    })?;
+    Ok(scored.into())
+}
+
+/// Calls `each` with every text that matches a query, and what it has of the terms.
+pub(super) fn each_match(
+    query: &TextQuery,
+    mut lists: Vec<TermList>,
+    removed: &RemovedKeys,
+    each: &mut dyn FnMut(TextKey, &DocumentTerms),
+) -> Result<()> {
+    lists.retain(|list| list.is_in_scope);
+    lists.sort_by_key(|list| list.block);
     // A text is in one block.
     for of_block in lists.chunk_by(|a, b| a.block == b.block) {
         let mut merged = Merged::of(of_block, query.terms.len())?;
@@ -184,11 +202,11 @@ fn scored(
                 && !removed.have(text)
                 && (query.phrases.is_empty() || merged.has_phrases(query))
             {
-                scored.push(Scored { text, score: scorer.score(&merged.terms) });
+                each(text, &merged.terms);
             }
         }
     }
-    Ok(scored.into())
+    Ok(())
 }
 
 /// The texts of a block that contain a term, in order.
@@ -269,7 +287,11 @@ fn in_scope(
     while found.len() < query.limit && !scored.is_empty() {
         let best = std::iter::from_fn(|| scored.pop());
         let next: Vec<Scored> = best.take(looked_up.clamp(1, LOOKED_UP)).collect();
-        let messages = admitted(reader, query, next.iter().map(|scored| scored.text.key()).collect())?;
+        let mut messages = admitted(reader, query, next.iter().map(|scored| scored.text.key()).collect())?;
+        if !query.tools.is_empty() {
+            let users = users_of_tools(reader, query, messages.keys().copied().collect())?;
+            messages.retain(|key, _| users.contains(key));
+        }
         found.extend(next.iter().filter_map(|Scored { text, score }| {
             let message_ref = messages.get(&text.key())?.clone();
             Some(TextCandidate { message_ref, content_type: text.content_type()?, score: *score })

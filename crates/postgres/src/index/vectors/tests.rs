@@ -78,6 +78,7 @@ fn query(user: &str, filter: SearchFilter, number: usize) -> VectorQuery {
         filter,
         turns: false,
         content_types: ContentTypes::searched(),
+        tools: Vec::new(),
         vector: vector.iter().map(|x| x / length).collect(),
         generation: 0,
         limit: 10,

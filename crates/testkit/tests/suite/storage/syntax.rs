@@ -10,6 +10,9 @@ on_both_stores![
     an_exact_text_is_found_character_by_character,
     tools_and_files_are_conditions,
     a_search_without_words_finds_the_newest_messages,
+    a_search_without_words_finds_all_messages,
+    a_session_may_have_few_of_the_newest_messages,
+    all_messages_that_match_are_counted,
     sessions_that_touched_a_file_are_found,
     a_part_of_an_identifier_or_a_hash_finds_it,
     a_word_with_a_typo_finds_what_is_meant,
@@ -160,6 +163,88 @@ async fn a_search_without_words_finds_the_newest_messages(store: Store) {
             results.iter().map(|result| format!("{}#{}", result.session_id, result.sequence)).collect();
         assert_eq!(found, *expected, "{options:?}");
     }
+}
+
+/// However many there are, and also if only the oldest meet the conditions.
+async fn a_search_without_words_finds_all_messages(store: Store) {
+    let edit = |n: u32| lines::tool_call("edit", json!({"path": format!("src/{}/cart.rs", n % 50)}));
+    let lines = (0..2_000).map(|n| edit(n).at(day(1 + n / 100)));
+    store.sync_text(&target("a"), lines.collect()).await;
+    store
+        .sync_text(&target("b"), vec![lines::tool_call("bash", json!({"command": "cat src/7/cart.rs"}))])
+        .await;
+    let newest = |conditions| {
+        SearchOptions::new("").with_conditions(conditions).with_newest_without_words(true).with_limit(1_000)
+    };
+    let any = TextConditions::default;
+    let cases = [
+        (any().with_files(["src/7/cart.rs"]), 41),
+        (any().with_files(["src/7/cart.rs"]).with_tools(["Edit"]), 40),
+        (any().with_files(["src/7/cart.rs"]).with_tools(["bash"]), 1),
+        (any().with_files(["cart.rs"]), 1_000),
+        (any().with_tools(["edit"]), 1_000),
+        (any().with_tools(["grep"]), 0),
+    ];
+    for _ in 0..2 {
+        for (conditions, expected) in &cases {
+            let found = store.search(&target("a"), &newest(conditions.clone())).await;
+            assert_eq!((found.results.len(), &found.notices[..]), (*expected, &[][..]), "{conditions:?}");
+            let times: Vec<Timestamp> = found.results.iter().map(|result| result.ts).collect();
+            assert!(times.is_sorted_by(|a, b| a >= b), "{conditions:?}");
+        }
+        store.storage.update_index().await.unwrap();
+    }
+}
+
+/// So that sessions with few messages are found as well.
+async fn a_session_may_have_few_of_the_newest_messages(store: Store) {
+    let call = || lines::tool_call("bash", json!({"command": "make"}));
+    store.sync_text(&target("a"), (0..600).map(|n| call().at(day(2 + n / 100))).collect()).await;
+    store.sync_text(&target("b"), vec![call().at(day(1))]).await;
+    let options = SearchOptions::new("")
+        .with_conditions(TextConditions::default().with_tools(["bash"]))
+        .with_newest_without_words(true)
+        .with_most_of_session(2);
+    let results = store.search(&target("a"), &options).await.results;
+    let found: Vec<&str> = results.iter().map(|result| result.session_id.as_str()).collect();
+    assert_eq!(found, ["a", "a", "b"]);
+}
+
+/// All of them, not only the best, and those with all words if there are any.
+async fn all_messages_that_match_are_counted(store: Store) {
+    let said = |text: &str, n: u32| lines::user(&format!("{text} {n}")).at(day(1 + n % 9));
+    let lines = (0..300).map(|n| said(if n % 3 == 0 { "alpha beta" } else { "alpha" }, n));
+    store.sync_text(&target("s"), lines.collect()).await;
+    store
+        .sync_text(
+            &target("t"),
+            vec![said("alpha beta", 0), lines::tool_call("bash", json!({"command": "x"}))],
+        )
+        .await;
+    let fields = SearchOptions::new("").with_newest_without_words(true);
+    let phrase = typed("\"alpha beta\"");
+    let without = typed("alpha -beta");
+    let cases = [
+        (words("alpha"), 301, None),
+        (words("alpha beta"), 101, None),
+        (words("beta gamma"), 101, Some(vec!["beta".to_owned(), "gamma".to_owned()])),
+        (words("gamma"), 0, None),
+        (phrase, 101, None),
+        (without, 200, None),
+        (fields.clone().with_conditions(TextConditions::default().with_tools(["bash"])), 1, None),
+        (fields.with_filter(SearchFilter::default().with_role(Role::User)), 301, None),
+    ];
+    for _ in 0..2 {
+        for (options, expected, not_together) in &cases {
+            let all = store.storage.search().all_matches(&ana(), options).await.unwrap().unwrap();
+            assert_eq!((all.messages.len(), &all.not_together), (*expected, not_together), "{options:?}");
+        }
+        // The session `t` repeats a line of `s` at the same time.
+        let all = store.storage.search().all_matches(&ana(), &words("alpha")).await.unwrap().unwrap();
+        assert_eq!(all.without_copies().messages.len(), 300);
+        store.storage.update_index().await.unwrap();
+    }
+    assert_eq!(store.storage.search().all_matches(&ana(), &meaning("alpha")).await.unwrap(), None);
 }
 
 async fn sessions_that_touched_a_file_are_found(store: Store) {
