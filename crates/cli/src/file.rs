@@ -156,6 +156,33 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
     whole.persist()
 }
 
+/// Replaces a file that belongs to another program, or creates it and its folder. Keeps its permissions, and follows a
+/// link to it. A file is replaced as a whole, so it never has only a part of the text. `hint` is for errors.
+pub(crate) fn rewrite(path: &Path, text: &str, hint: &str) -> Result<(), Failure> {
+    let failed = |reason: String| Failure::failed(format!("can't write {}: {reason}", path.display()), hint);
+    let permissions = match fs::metadata(path) {
+        Ok(there) => {
+            // A file that is read-only could be replaced, but is meant to stay.
+            File::options().append(true).open(path).map_err(|error| failed(error.to_string()))?;
+            Some(there.permissions())
+        }
+        Err(_) if path.is_symlink() => {
+            return Err(failed("it is a link to a file that does not exist".to_owned()));
+        }
+        Err(_) => {
+            fs::create_dir_all(folder_of(path)).map_err(|error| failed(error.to_string()))?;
+            None
+        }
+    };
+    let with_hint = |failure: Failure| Failure::failed(failure.message(), hint);
+    let mut whole = WholeFile::begin(path).map_err(with_hint)?;
+    whole.writer().write_all(text.as_bytes())?;
+    if let (Some(permissions), Some(fresh)) = (permissions, &whole.fresh) {
+        fs::set_permissions(&fresh.temporary, permissions).map_err(|error| failed(error.to_string()))?;
+    }
+    whole.persist().map_err(with_hint)
+}
+
 /// Whether the path exists and is neither a file nor a folder.
 pub(crate) fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())

@@ -5,6 +5,8 @@
 //! Results go to stdout, everything else to stderr. Each command is a file in `commands`. They share `app` (the store
 //! and the user), `out` (output of results) and `render` (formatting). Their logic is in `amplifier_session_api`.
 
+mod absolute;
+mod agent_clients;
 mod app;
 mod args;
 mod budget;

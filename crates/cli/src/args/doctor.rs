@@ -19,6 +19,7 @@ Checks the installation, and prints one line for each check, with a hint about w
   times          no session changed in the future
   watch          `watch` is running, if it is installed as a service
   root           the folders with Amplifier's sessions exist and can be read
+  mcp            the programs and the stores in the configuration of MCP clients exist
 
 Checks that do not apply are left out. Nothing is changed, and no service is called, except for a store in a service.")]
 #[command(after_long_help = "\

@@ -17,6 +17,8 @@ mod global;
 mod group;
 mod help;
 mod init;
+mod mcp;
+mod mcp_install;
 mod models;
 mod moved;
 mod parse;
@@ -30,6 +32,7 @@ mod secrets;
 mod sessions;
 mod share;
 mod show;
+mod skill;
 mod sql;
 mod stats;
 mod sync;
@@ -61,6 +64,8 @@ pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
 pub(crate) use help::{command, command_of_width};
 pub(crate) use init::InitArgs;
+pub(crate) use mcp::McpArgs;
+pub(crate) use mcp_install::{InstallMcpArgs, McpSubcommand, UninstallMcpArgs};
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use moved::{new_name, use_new_name};
 pub(crate) use parse::{parse_arguments, parse_arguments_for};
@@ -74,6 +79,7 @@ pub(crate) use secrets::SecretsArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
 pub(crate) use show::{ShowArgs, ShownPart};
+pub(crate) use skill::SkillArgs;
 pub(crate) use sql::SqlArgs;
 #[cfg(feature = "duckdb-system")]
 pub(crate) use sql::SqlFormat;
@@ -170,6 +176,8 @@ pub(crate) enum Command {
     Embeddings(EmbeddingsArgs),
     Upgrade(UpgradeArgs),
     User(UserArgs),
+    Mcp(McpArgs),
+    Skill(SkillArgs),
     Config(ConfigArgs),
     Completions(CompletionsArgs),
 }

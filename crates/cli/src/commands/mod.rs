@@ -17,6 +17,7 @@ mod files;
 mod gaps;
 mod init;
 mod masking;
+mod mcp;
 mod models;
 mod prune;
 mod quickstart;
@@ -33,6 +34,7 @@ mod share;
 mod show;
 mod show_in_editor;
 mod show_line;
+mod skill;
 #[cfg_attr(not(feature = "duckdb-system"), path = "sql_unsupported.rs")]
 mod sql;
 mod stats;
@@ -124,6 +126,8 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
+        Command::Mcp(args) => mcp::run(app, args),
+        Command::Skill(_) => skill::run(app),
         Command::Config(args) => match args.action {
             None | Some(ConfigAction::Show) => config::run(app),
             Some(ConfigAction::Init(args)) => init::run(app, args).await,

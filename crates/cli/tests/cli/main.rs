@@ -8,6 +8,7 @@ mod archive;
 mod backup;
 mod call;
 mod changes;
+mod clients;
 mod completion;
 mod configuration;
 mod contract;

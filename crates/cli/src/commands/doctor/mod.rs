@@ -1,5 +1,6 @@
 //! `doctor`: checks an installation.
 
+mod clients;
 mod limits;
 mod machine;
 mod store;
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// The checks, in the order in which they are printed.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "configuration",
     "store",
     "schema",
@@ -35,6 +36,7 @@ const ORDER: [&str; 17] = [
     "watch",
     "root",
     "captures",
+    "mcp",
     "open files",
     "inotify",
     "copies",
@@ -85,6 +87,7 @@ pub(super) async fn run(app: &mut App) -> Result<Outcome, Failure> {
     if checks.iter().all(|check| check.status != FindingLevel::Failed) {
         store::check(app, &mut checks).await;
         machine::check_roots(app, &mut checks);
+        clients::check(app, &mut checks);
         checks.extend([limits::open_files(), limits::notifications()].into_iter().flatten());
         store::copies(app, &mut checks).await;
     }

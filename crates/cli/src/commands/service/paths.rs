@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use amplifier_session_storage::StoreUrl;
+use crate::absolute;
 
 /// Options and variables with the URL of a store.
 const STORES: [&str; 3] = ["--store", "--also-store", "AMPLIFIER_SESSIONS_STORE"];
@@ -41,7 +41,7 @@ pub(super) fn arguments(command: Vec<String>, folder: &Path) -> Vec<String> {
 pub(super) fn value(name: &str, value: &str, folder: &Path) -> String {
     let absolute = |path: &Path| folder.join(path).display().to_string();
     if STORES.contains(&name) {
-        return store(value, folder);
+        return absolute::store_url(value, folder);
     }
     if OPTIONS.contains(&name) {
         return absolute(Path::new(value));
@@ -52,23 +52,6 @@ pub(super) fn value(name: &str, value: &str, folder: &Path) -> String {
     let whole = |path: PathBuf| if path.starts_with("~") { path } else { folder.join(path) };
     let paths = env::join_paths(env::split_paths(value).map(whole));
     paths.map_or_else(|_| value.to_owned(), |paths| paths.to_string_lossy().into_owned())
-}
-
-/// The URL of a store, with an absolute path if the store is a file.
-fn store(url: &str, folder: &Path) -> String {
-    // A path that begins with the home folder is absolute, whichever folder that is.
-    let Ok(parsed) = StoreUrl::parse(url, Some(Path::new("/"))) else { return url.to_owned() };
-    let (Some(file), Some((scheme, rest))) = (parsed.file(), url.split_once(':')) else {
-        return url.to_owned();
-    };
-    let parameters =
-        file.to_str().and_then(|file| rest.strip_prefix("//").unwrap_or(rest).strip_prefix(file));
-    match parameters {
-        Some(parameters) if file.is_relative() => {
-            format!("{scheme}:{}{parameters}", folder.join(file).display())
-        }
-        _ => url.to_owned(),
-    }
 }
 
 #[cfg(all(test, unix))]
