@@ -28,6 +28,7 @@ mod embedding;
 pub mod erasure;
 mod flaky;
 mod folder;
+pub mod hostile;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod lines;

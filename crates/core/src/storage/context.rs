@@ -84,7 +84,8 @@ impl RowReading<'_> {
         count: usize,
     ) -> Result<MessageContext> {
         let (key, start) = (session.key(), range.start as u32);
-        let mut found: Readable<Message> = self.store.readable_rows(&key, start, range.len()).await?;
+        let found: Readable<Message> = self.store.readable_rows(&key, start, range.len()).await?;
+        let mut found = self.store.masked_messages(found).await?;
         // In place of damaged messages, others after the range were read.
         let is_within = |sequence: u32| (sequence as usize) < range.end;
         found.rows.retain(|message| is_within(message.sequence));

@@ -205,7 +205,7 @@ impl StoreContext {
     ) -> Result<Vec<Session>> {
         loop {
             let error = match self.backend.list_sessions(query).await {
-                Ok(page) => return Ok(page),
+                Ok(page) => return self.masked_sessions(page),
                 Err(error) => error,
             };
             let new = damaged_session(&error).filter(|key| !query.without.contains(key));

@@ -100,7 +100,7 @@ impl RowReading<'_> {
         let (mut options, mut damaged) = (options.clone(), Vec::new());
         loop {
             let error = match self.search_events(scope, &options).await {
-                Ok(rows) => return Ok(Readable { rows, damaged }),
+                Ok(rows) => return self.store.masked_events(Readable { rows, damaged }),
                 Err(error) => error,
             };
             let new = damaged_event(&error).filter(|(event, _)| !options.without.contains(event));

@@ -54,6 +54,22 @@ impl SessionStorage {
         self
     }
 
+    /// Masks secrets in what this storage reads, whatever the store keeps: in messages, in the results of searches before
+    /// they are cut, in turns, in summaries of events, and in the titles and descriptions of sessions. For readers that
+    /// must not learn them. Needs a [redactor](Self::with_redactor). Lines of event logs, superseded lines and exports are
+    /// not masked, and such a storage is not for writing.
+    #[must_use]
+    pub fn with_masked_reads(mut self) -> Self {
+        self.store.masks_reads = true;
+        self
+    }
+
+    /// Whether secrets are masked in what is read: see [`Self::with_masked_reads`].
+    #[must_use]
+    pub fn masks_reads(&self) -> bool {
+        self.store.read_redactor().is_some()
+    }
+
     /// Sets the clock for the times when rows are stored.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {

@@ -12,6 +12,7 @@ mod events;
 mod front;
 mod ingest;
 mod line_masker;
+mod read_masking;
 mod rebuild;
 mod rederivation;
 mod salvage;

@@ -30,6 +30,8 @@ pub(crate) struct StoreContext {
     pub(super) embedding: Option<Arc<dyn EmbeddingProvider>>,
     pub(super) redactor: Option<Arc<dyn Redactor>>,
     pub(super) redaction: Redaction,
+    /// Whether secrets are masked in what is read.
+    pub(super) masks_reads: bool,
     pub(super) settings: StorageSettings,
     pub(super) clock: StorageClock,
     /// Set once the store is known to follow the current rules.
@@ -47,6 +49,7 @@ impl StoreContext {
             embedding: None,
             redactor: None,
             redaction: Redaction::default(),
+            masks_reads: false,
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),

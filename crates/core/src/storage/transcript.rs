@@ -128,7 +128,7 @@ impl RowReading<'_> {
     ) -> Result<Readable<Message>> {
         let key = self.store.existing_session(scope, session_id).await?.key();
         let start = after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        self.store.readable_rows(&key, start, limit).await
+        self.store.masked_messages(self.store.readable_rows(&key, start, limit).await?).await
     }
 }
 

@@ -11,9 +11,10 @@ use serde_json::Value;
 use super::reading::{ReadMessage, ReadMessages};
 use crate::{
     Result,
+    content::MessageLine,
     model::{ContentType, MessageRef},
     search::{EvidenceFinder, Fused, MatchKind, Repeat, SearchOptions, SearchResult},
-    storage::store::TranscriptSearch,
+    storage::store::{StoreContext, TranscriptSearch},
     text::{QueryWords, Snippets},
 };
 
@@ -53,6 +54,7 @@ impl TranscriptSearch<'_> {
     ) -> Result<Shown> {
         let options = query.options;
         let mut builder = ResultBuilder {
+            store: self.store,
             query,
             evidence: EvidenceFinder::new(query.words),
             snippets: Snippets::new(query.terms),
@@ -66,7 +68,7 @@ impl TranscriptSearch<'_> {
             reading.read(self.store, next.iter().map(|(fused, _)| fused.message_ref.clone())).await?;
             for (fused, score) in next {
                 if let Some(read) = reading.get(&fused.message_ref) {
-                    builder.add(read, fused, score);
+                    builder.add(read, fused, score)?;
                 }
             }
         }
@@ -83,6 +85,7 @@ impl TranscriptSearch<'_> {
 }
 
 struct ResultBuilder<'a> {
+    store: &'a StoreContext,
     query: PlannedQuery<'a>,
     evidence: EvidenceFinder<'a>,
     snippets: Snippets<'a>,
@@ -92,11 +95,11 @@ struct ResultBuilder<'a> {
 }
 
 impl ResultBuilder<'_> {
-    fn add(&mut self, read: &ReadMessage, fused: Fused, score: f32) {
+    fn add(&mut self, read: &ReadMessage, fused: Fused, score: f32) -> Result<()> {
         if self.query.merges_repeats && self.note_repeat(read, &fused) {
-            return;
+            return Ok(());
         }
-        let result = self.result(read, fused, score);
+        let result = self.result(read, fused, score)?;
         let is_too_far = result.match_kind == MatchKind::Similar
             && !result.by_title
             && result.similarity.zip(self.query.floor).is_some_and(|(similarity, floor)| similarity < floor);
@@ -105,12 +108,13 @@ impl ResultBuilder<'_> {
             if result.similarity > nearest.similarity {
                 *nearest = result;
             }
-            return;
+            return Ok(());
         }
         if let Some(digest) = text_digest(read, result.content_type) {
             self.seen.insert(digest, self.shown.results.len());
         }
         self.shown.results.push(result);
+        Ok(())
     }
 
     /// Adds the message to the result that it repeats. Returns whether there is one.
@@ -124,13 +128,14 @@ impl ResultBuilder<'_> {
         true
     }
 
-    fn result(&mut self, read: &ReadMessage, fused: Fused, score: f32) -> SearchResult {
+    fn result(&mut self, read: &ReadMessage, fused: Fused, score: f32) -> Result<SearchResult> {
         let message = &read.message;
-        let text = read.text(fused.content_type);
+        // The whole text, because a snippet may have only a part of a secret.
+        let text = &*self.store.masked_text(read.text(fused.content_type))?;
         let evidence = self.evidence.find(text);
         let within = fused.span.map(|(start, end)| byte_range(text, start, end));
         let snippet = self.snippets.cut(text, fused.content_type, within, self.query.options.snippet_chars);
-        SearchResult {
+        Ok(SearchResult {
             user_id: message.user_id.clone(),
             session_id: message.session_id.clone(),
             project: message.project_slug.clone(),
@@ -157,8 +162,15 @@ impl ResultBuilder<'_> {
             highlights: snippet.highlights,
             also_in: Vec::new(),
             explanation: self.query.options.explain.then_some(fused.why),
-            message: self.query.options.with_message.then(|| Value::Object(read.line.fields().clone())),
-        }
+            message: self.query.options.with_message.then(|| self.message(read)).transpose()?,
+        })
+    }
+
+    fn message(&self, read: &ReadMessage) -> Result<Value> {
+        let masked = self.store.masked_line(&read.message.raw)?;
+        let line =
+            masked.map(|raw| MessageLine::stored(&raw, read.message.role, read.message.session_id.source()));
+        Ok(Value::Object(line.as_ref().unwrap_or(&read.line).fields().clone()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     },
     storage::{
         search::text_plan::TextPlan,
-        store::{StoredTurns, TranscriptSearch},
+        store::{StoreContext, StoredTurns, TranscriptSearch},
         turn_texts::TurnTexts,
         turns::Turn,
     },
@@ -96,7 +96,7 @@ impl TranscriptSearch<'_> {
         let weights: Vec<f32> = (0..words.terms().len()).map(|term| texts.statistics.idf(term)).collect();
         let ranked = self.rank(&turns, &words, &weights);
         let floor = options.min_similarity.or(self.fusion_weights().similarity_floor);
-        let results = shown(turns, ranked, &words, &plan, &options, floor);
+        let results = shown(self.store, turns, ranked, &words, &plan, (&options, floor))?;
         Ok(TurnResults { mode, notices, results, damaged })
     }
 
@@ -327,13 +327,13 @@ fn leading(
 
 /// The results, best first. A turn without a word of the query counts only from this similarity on.
 fn shown(
+    store: &StoreContext,
     turns: Vec<ReadTurn>,
     ranked: Vec<Fused>,
     words: &QueryWords,
     plan: &TextPlan,
-    options: &SearchOptions,
-    floor: Option<f32>,
-) -> Vec<TurnResult> {
+    (options, floor): (&SearchOptions, Option<f32>),
+) -> Result<Vec<TurnResult>> {
     let mut turns: HashMap<MessageRef, ReadTurn> =
         turns.into_iter().map(|turn| (turn.message_ref.clone(), turn)).collect();
     let mut finder = EvidenceFinder::new(words);
@@ -346,6 +346,7 @@ fn shown(
         let Some(ReadTurn { turn, text_score, similarity, .. }) = turns.remove(&fused.message_ref) else {
             continue;
         };
+        let turn = store.masked_turn(turn)?;
         let evidence = finder.find(&whole(&turn));
         let match_kind = match evidence.kind() {
             // A word that a prefix or a mistyped word stands for.
@@ -390,5 +391,5 @@ fn shown(
             project: turn.project,
         });
     }
-    results
+    Ok(results)
 }

@@ -110,7 +110,7 @@ impl StoreContext {
             let key = SessionKey::new(user.clone(), session_id.clone());
             let found = self.backend.get_session(&key).await?.map(|stored| stored.session);
             if found.is_some() || matches!(scope, Scope::User(_)) {
-                return Ok(found);
+                return Ok(self.masked_sessions(found.into_iter().collect())?.pop());
             }
         }
         let filter = SessionFilter::default().with_session(session_id.clone());

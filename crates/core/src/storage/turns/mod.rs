@@ -164,11 +164,12 @@ impl StoredTurns<'_> {
             let summary = summaries.get(&texts.user.sequence);
             Turn::new(texts, summary)
         });
-        found.ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             let turns = counted(session.turn_count, "turn");
             let message = format!("the session has no turn {turn} with user text; it has {turns}");
             Error::validation(ErrorField::Turn, message).with("session", &key.session_id)
-        })
+        })?;
+        self.store.masked_turn(found)
     }
 
     /// The number of the turn that the message with this sequence belongs to.

@@ -31,6 +31,7 @@ mod embeddings;
 mod events;
 mod generations;
 mod lines;
+mod masked_reads;
 mod messages;
 mod ranking;
 mod rewind;
