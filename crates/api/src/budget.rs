@@ -75,21 +75,36 @@ impl Portion {
 pub fn largest<E: From<ApiError>>(
     budget: usize,
     items: Items,
-    mut rendered: impl FnMut(Portion) -> Result<String, E>,
+    rendered: impl FnMut(Portion) -> Result<String, E>,
 ) -> Result<(Portion, String), E> {
+    largest_that_fits(items, |text| count_up_to(text, budget).is_some(), rendered)?.map_err(|without_items| {
+        let least = count(&without_items);
+        ApiError::from(InvalidRequest::BudgetTooSmall { budget, least }).into()
+    })
+}
+
+/// The largest portion of an answer whose text `fits`, and its text; or the text without items, if not even that fits.
+/// `rendered` makes the text of a portion.
+///
+/// # Errors
+///
+/// Errors of `rendered`.
+pub fn largest_that_fits<E>(
+    items: Items,
+    fits: impl Fn(&str) -> bool,
+    mut rendered: impl FnMut(Portion) -> Result<String, E>,
+) -> Result<Result<(Portion, String), String>, E> {
     let mut rendered = |items, last_chars| -> Result<(Portion, String), E> {
         let portion = Portion { items, last_chars };
         Ok((portion, rendered(portion)?))
     };
-    let fits = |text: &str| count_up_to(text, budget).is_some();
     let all = rendered(items.count, None)?;
     if fits(&all.1) {
-        return Ok(all);
+        return Ok(Ok(all));
     }
     let mut best = rendered(0, None)?;
     if !fits(&best.1) {
-        let least = count(&best.1);
-        return Err(ApiError::from(InvalidRequest::BudgetTooSmall { budget, least }).into());
+        return Ok(Err(best.1));
     }
     // The length grows with the number of items, so the largest number that fits is found by bisection.
     let (mut fitting, mut too_long) = (0, items.count);
@@ -106,11 +121,11 @@ pub fn largest<E: From<ApiError>>(
         for chars in CUTS {
             let candidate = rendered(fitting + 1, Some(chars))?;
             if fits(&candidate.1) {
-                return Ok(candidate);
+                return Ok(Ok(candidate));
             }
         }
     }
-    Ok(best)
+    Ok(Ok(best))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use amplifier_session_core::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Api, ApiError,
+    Api, ApiError, Notice,
     names::{ResultNames, key_of},
     operations::search::{FoundMessage, SearchRequest},
     views::Estimated,
@@ -90,6 +90,13 @@ pub(crate) fn are_enough<T: GroupedResult>(results: &[T], requested: usize, sess
     results.len() < requested || requested == MOST || by_session(results).len() >= sessions
 }
 
+/// The remark that sessions are missing, because more results match than the most that are requested.
+pub(crate) fn best_only<T: GroupedResult>(results: &[T], sessions: usize) -> Option<Notice> {
+    let [_, most] = numbers(sessions);
+    let are_all = results.len() < most || by_session(results).len() >= sessions;
+    (!are_all).then_some(Notice::OnlyTheBestGrouped { results: results.len() })
+}
+
 /// The ranks of the results of each session, best first. Sessions are in the order of their best results.
 fn by_session<T: GroupedResult>(results: &[T]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -114,8 +121,7 @@ impl Api<'_> {
         names: &ResultNames,
         view: impl Fn(&T) -> Found,
     ) -> Result<(Vec<Found>, Vec<FoundSession<Found>>), ApiError> {
-        let mut ranks = by_session(results);
-        ranks.truncate(request.limit);
+        let ranks: Vec<_> = by_session(results).into_iter().skip(request.skip).take(request.limit).collect();
         let most = request.per_session;
         let best = |ranks: &Vec<usize>| results.get(*ranks.first()?);
         let sessions: Vec<Session> =

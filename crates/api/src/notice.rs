@@ -1,7 +1,7 @@
 //! Remarks about a request or its answer, as data.
 
 use amplifier_session_core::{
-    model::{DamagedRow, LineKind, ProjectSlug, UserId},
+    model::{DamagedRow, LineKind, ProjectSlug, SessionId, UserId},
     search::SearchExplanation,
 };
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,23 @@ pub enum Notice {
     VectorsNotMade {
         /// The reason.
         reason: String,
+    },
+    /// The session in which the caller works is left out, and so is its parent.
+    CurrentSessionLeftOut {
+        /// The session.
+        session: SessionId,
+        /// The session that started it.
+        parent: Option<SessionId>,
+    },
+    /// Messages in which sessions were searched and read a moment ago are left out.
+    OwnCallsLeftOut {
+        /// The number of messages.
+        messages: usize,
+    },
+    /// Only the best messages or turns were grouped by session, because many match, so sessions with others are missing.
+    OnlyTheBestGrouped {
+        /// Their number.
+        results: usize,
     },
     /// The caller has no sessions, but others do.
     OnlyOthersHaveSessions {

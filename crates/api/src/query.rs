@@ -37,9 +37,14 @@ pub struct QueryRequest {
     /// The addresses of sessions to exclude.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_sessions: Vec<String>,
-    /// The id of the session in which the caller works. It is excluded unless the request is about one session.
+    /// The id of the session in which the caller works. It is excluded, and so is its parent, unless the request is about
+    /// one session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_session: Option<String>,
+    /// Whether to leave out messages of the last two minutes that search and read sessions, with their results: an agent
+    /// that searches again would find its own search. Only for [`Api::search`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_own_calls: bool,
     /// The mode of the search.
     pub mode: SearchMode,
     /// The types of text to search, as [`ContentTypes::parse`] reads them. By default [`ContentTypes::searched`].
@@ -257,7 +262,7 @@ impl<'a> ReadQuery<'a> {
             filter.sessions.without.insert(api.find(scope, address, notices).await?.session.key());
         }
         if filter.sessions.session.is_none() {
-            filter.sessions.without.extend(self.current_session(api));
+            filter.sessions.without.extend(self.current_session(api, notices).await?);
         }
         if !self.contradictions.is_empty() {
             notices.extend(self.contradictions.iter().cloned());
@@ -357,10 +362,23 @@ impl<'a> ReadQuery<'a> {
         Ok(())
     }
 
-    /// The session in which the caller works.
-    fn current_session(&self, api: &Api<'_>) -> Option<SessionKey> {
-        let id = SessionId::new(self.request.current_session.clone()?).ok()?;
-        Some(SessionKey::new(api.caller.user().clone(), id))
+    /// The session in which the caller works, and its parent.
+    async fn current_session(
+        &self,
+        api: &Api<'_>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Vec<SessionKey>, ApiError> {
+        let id = self.request.current_session.clone().and_then(|id| SessionId::new(id).ok());
+        let Some(id) = id else { return Ok(Vec::new()) };
+        let own = api.caller.scope(Reach::Own)?;
+        // It may not be stored yet.
+        let Some(session) = api.storage.sessions().get_session(&own, &id).await? else {
+            return Ok(Vec::new());
+        };
+        let parent = session.parent_id.clone();
+        notices.push(Notice::CurrentSessionLeftOut { session: id.clone(), parent: parent.clone() });
+        let key = |id| SessionKey::new(api.caller.user().clone(), id);
+        Ok([Some(id), parent].into_iter().flatten().map(key).collect())
     }
 
     /// A hint that a part of the query may be meant as text, which may be why nothing is found.

@@ -17,7 +17,8 @@ use crate::{
 /// command.
 pub(crate) fn say_notices(program: &TypedProgram, notices: &[Notice]) {
     for notice in notices {
-        if matches!(notice, Notice::DamagedSessions { .. }) {
+        // A person knows the session in which they work.
+        if matches!(notice, Notice::DamagedSessions { .. } | Notice::CurrentSessionLeftOut { .. }) {
             continue;
         }
         let label = match notice {
@@ -153,6 +154,23 @@ pub(crate) fn text(program: &TypedProgram, notice: &Notice) -> String {
             format!(
                 "{user} has no sessions in this store, but others do, for example {other}; `{name} sessions --scope all` \
                  lists them"
+            )
+        }
+        Notice::CurrentSessionLeftOut { session, parent } => {
+            let parent =
+                parent.as_ref().map_or_else(String::new, |parent| format!(", and its parent {parent}"));
+            format!("this session, {session}, is left out{parent}")
+        }
+        Notice::OnlyTheBestGrouped { results } => {
+            let results = grouped(*results as u64);
+            format!(
+                "sessions without one of the {results} best matches are left out; narrow the search to see others"
+            )
+        }
+        Notice::OwnCallsLeftOut { messages } => {
+            format!(
+                "{} in which sessions were just searched are left out",
+                counted(*messages as u64, "message")
             )
         }
         Notice::DamagedSessions { damaged } => damaged_sessions_note(damaged).unwrap_or_default(),

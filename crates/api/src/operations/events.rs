@@ -132,6 +132,20 @@ pub struct EventsResponse {
     pub end: EventsEnd,
 }
 
+impl EventsResponse {
+    /// The response with only the first events.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let mut first = self.clone();
+        if count < first.events.len() {
+            first.events.truncate(count);
+            first.end.has_more = true;
+            first.end.next = first.events.last().map(|last| write_cursor(&EventCursor::from(&last.event)));
+        }
+        first
+    }
+}
+
 /// The fields of a response after the events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventsEnd {

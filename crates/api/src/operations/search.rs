@@ -31,6 +31,10 @@ pub struct SearchRequest {
     pub query: QueryRequest,
     /// Maximum number of results, 1 to 1000; of sessions, if the results are grouped.
     pub limit: usize,
+    /// The number of the best results that an earlier response had, and that this one does not have; of sessions, if the
+    /// results are grouped. With `limit`, at most 1000.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: usize,
     /// Whether to group the results by session.
     pub by_session: bool,
     /// Maximum number of results of each session, if they are grouped.
@@ -55,6 +59,7 @@ impl Default for SearchRequest {
         Self {
             query: QueryRequest::default(),
             limit,
+            skip: 0,
             by_session: false,
             per_session: HITS,
             mmr_lambda,
@@ -90,7 +95,7 @@ impl SearchRequest {
         let mut read = ReadQuery::read(&self.query, now)?;
         let mut options = read
             .options(now, notices)?
-            .with_limit(self.limit)
+            .with_limit(self.limit.saturating_add(self.skip))
             .with_mmr_lambda(self.mmr_lambda)
             .with_message(self.full)
             .with_explain(self.explain);
@@ -101,6 +106,10 @@ impl SearchRequest {
         options.validate()?;
         Ok((read, options))
     }
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Messages that were found.
@@ -158,7 +167,7 @@ impl Api<'_> {
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
         let ResolvedQuery { scope, options, .. } = &query;
         let mut counts = HashMap::new();
-        let found = if request.by_session && options.lists_newest() {
+        let mut found = if request.by_session && options.lists_newest() {
             let found = self.newest_of_sessions(scope, options, request.per_session).await?;
             counts = self.counts_of_sessions(scope, options, &found.results).await?;
             found
@@ -167,6 +176,13 @@ impl Api<'_> {
         } else {
             self.storage.search().search_transcripts(scope, options).await?
         };
+        if request.by_session {
+            notices.extend(groups::best_only(&found.results, options.limit));
+        }
+        if request.query.without_own_calls {
+            let messages = self.leave_out_own_calls(scope, &mut found).await?;
+            notices.extend((messages > 0).then_some(Notice::OwnCallsLeftOut { messages }));
+        }
         self.remark(scope, options, &found, &mut notices).await?;
         let lacking = self.storage.search().words_not_together(scope, options, &found.results).await?;
         notices.extend(lacking.map(|words| Notice::NotTogether { words }));
@@ -294,7 +310,11 @@ impl Api<'_> {
                 .await?;
             (response.results, response.groups) = (results, Some(groups));
         } else {
-            response.results = results.into_iter().map(|result| FoundMessage::new(result, names)).collect();
+            response.results = results
+                .into_iter()
+                .skip(request.skip)
+                .map(|result| FoundMessage::new(result, names))
+                .collect();
         }
         Ok(response)
     }

@@ -1,6 +1,6 @@
 //! Finds turns: what was asked, with the last answer or its summary.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use amplifier_session_core::{
     Scope,
@@ -53,6 +53,29 @@ pub struct FoundTurn {
     pub result: TurnResult,
 }
 
+impl TurnsResponse {
+    /// The number of items that a budget counts: the sessions if results are grouped, otherwise the turns.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.groups.as_ref().map_or(self.results.len(), Vec::len)
+    }
+
+    /// The response with only the first items.
+    #[must_use]
+    pub fn first(&self, items: usize) -> Self {
+        let mut first = self.clone();
+        let Some(groups) = &mut first.groups else {
+            first.results.truncate(items);
+            return first;
+        };
+        groups.truncate(items);
+        let shown: HashSet<&str> =
+            groups.iter().flat_map(|group| &group.results).map(|found| found.address.as_str()).collect();
+        first.results.retain(|found| shown.contains(found.address.as_str()));
+        first
+    }
+}
+
 impl FoundTurn {
     fn new(result: TurnResult, names: &ResultNames) -> Self {
         let title = names.title_of(&key_of(&result)).map(str::to_owned);
@@ -82,6 +105,9 @@ impl Api<'_> {
         } else {
             self.storage.search().search_turns(scope, options).await?
         };
+        if request.by_session {
+            notices.extend(groups::best_only(&found.results, options.limit));
+        }
         let mut incomplete = IncompleteReason::of_search(options, found.mode, None, &found.damaged);
         incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         notices.extend(found.notices.into_iter().map(|text| Notice::Search { text }));
@@ -93,7 +119,7 @@ impl Api<'_> {
                 self.by_session((&found.results, &HashMap::new()), request, &names, view).await?;
             (results, Some(groups))
         } else {
-            (found.results.iter().map(view).collect(), None)
+            (found.results.iter().skip(request.skip).map(view).collect(), None)
         };
         let response = TurnsResponse {
             mode: found.mode,

@@ -2,8 +2,8 @@
 
 use amplifier_session_core::{
     Scope,
-    backend::{SessionQuery, Usage},
-    model::{DamagedRow, Session},
+    backend::{SessionCursor, SessionQuery, Usage},
+    model::{DamagedRow, Session, SessionId, SessionKey, Timestamp, UserId},
     storage::{Origin, SessionOrder, SessionTree, SortedSession},
 };
 use jiff::Zoned;
@@ -29,6 +29,9 @@ pub struct SessionsRequest {
     /// The beginning of the id, for a face that completes ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_prefix: Option<String>,
+    /// Only sub-agents and forks of this session, by its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
     /// Which sessions. The period is that of their last change.
     #[serde(flatten)]
     pub filter: RequestFilter,
@@ -38,6 +41,9 @@ pub struct SessionsRequest {
     pub tree: bool,
     /// Maximum number of sessions.
     pub limit: usize,
+    /// Continue after a page, given its cursor [`next`](SessionsResponse::next). Only in the usual order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// Whether the response has short ids, for a face that shows them.
     pub short_ids: bool,
 }
@@ -48,10 +54,12 @@ impl Default for SessionsRequest {
             scope: Reach::default(),
             text: None,
             id_prefix: None,
+            parent: None,
             filter: RequestFilter::default(),
             sort: SessionOrder::Updated,
             tree: false,
             limit: 50,
+            after: None,
             short_ids: false,
         }
     }
@@ -67,7 +75,14 @@ impl SessionsRequest {
         if self.limit == 0 {
             return Err(InvalidRequest::NothingToList.into());
         }
+        self.cursor()?;
         self.filter.check(now)
+    }
+
+    fn cursor(&self) -> Result<Option<SessionCursor>, InvalidRequest> {
+        let Some(text) = &self.after else { return Ok(None) };
+        let read = read_cursor(text).filter(|_| self.sort == SessionOrder::Updated);
+        read.map(Some).ok_or_else(|| InvalidRequest::NotACursor { text: text.clone() })
     }
 }
 
@@ -81,6 +96,9 @@ pub struct SessionsResponse {
     pub sort: SessionOrder,
     /// Whether there are more.
     pub has_more: bool,
+    /// If there are more, in the usual order: the cursor for the next request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Sessions that can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damaged: Vec<DamagedRow>,
@@ -114,6 +132,19 @@ pub struct ListedSession {
 }
 
 impl SessionsResponse {
+    /// The response with only the first sessions. Not for trees.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let mut first = self.clone();
+        if count < first.sessions.len() {
+            first.sessions.truncate(count);
+            first.has_more = true;
+            let last = first.sessions.last().filter(|_| self.sort == SessionOrder::Updated);
+            first.next = last.map(|last| write_cursor(&last.session.session));
+        }
+        first
+    }
+
     /// The number of sessions, with those below others.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -153,6 +184,19 @@ impl ListedSession {
     }
 }
 
+/// The cursor after a session, as text. The owner comes last, because it may contain any character.
+fn write_cursor(session: &Session) -> String {
+    format!("{}/{}/{}", session.updated, session.session_id, session.user_id)
+}
+
+fn read_cursor(text: &str) -> Option<SessionCursor> {
+    let mut parts = text.splitn(3, '/');
+    let updated = Timestamp::parse(parts.next()?).ok()?;
+    let session_id = SessionId::new(parts.next()?).ok()?;
+    let user_id = UserId::new(parts.next()?).ok()?;
+    Some(SessionCursor { updated, key: SessionKey::new(user_id, session_id) })
+}
+
 fn is_updated(order: &SessionOrder) -> bool {
     *order == SessionOrder::Updated
 }
@@ -169,12 +213,17 @@ impl Api<'_> {
         request.check(self.now)?;
         let period = request.filter.period(self.now, &mut notices)?;
         let filter = self.filtered(&scope, &request.filter, &mut notices).await?;
-        let query = SessionQuery::new(scope.clone())
+        let parent = match &request.parent {
+            Some(parent) => Some(self.find(&scope, parent, &mut notices).await?.session.session_id),
+            None => None,
+        };
+        let mut query = SessionQuery::new(scope.clone())
             .with_filter(filter.clone())
             .with_text(request.text.clone())
             .with_id_prefix(request.id_prefix.clone())
             .with_since(period.since)
             .with_until(period.until);
+        (query.parent, query.after) = (parent, request.cursor()?);
         let response = self.list(query, request).await?;
         if response.sessions.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::Session, nearest: None });
@@ -195,6 +244,8 @@ impl Api<'_> {
         let mut sorted = self.sorted_sessions(query, request.sort).await?;
         let has_more = sorted.len() > request.limit;
         sorted.truncate(request.limit);
+        let last = sorted.last().filter(|_| has_more && request.sort == SessionOrder::Updated);
+        let next = last.map(|last| write_cursor(&last.session));
         let sessions: Vec<Session> = sorted.iter().map(|one| one.session.clone()).collect();
         let estimated = Estimated::of(self.storage, &sessions).await?;
         let short_ids =
@@ -207,7 +258,7 @@ impl Api<'_> {
         };
         let damaged = self.damaged_within(&scope);
         let incomplete = IncompleteReason::of_damage(&damaged);
-        Ok(SessionsResponse { sessions, sort: request.sort, has_more, damaged, incomplete, short_ids })
+        Ok(SessionsResponse { sessions, sort: request.sort, has_more, next, damaged, incomplete, short_ids })
     }
 
     /// The first sessions that a query finds, in an order.

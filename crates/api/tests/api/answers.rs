@@ -1,6 +1,6 @@
 //! Several projects, and what an answer says of itself.
 
-use amplifier_session_api::incomplete::IncompleteReason;
+use amplifier_session_api::{incomplete::IncompleteReason, operations::search::SearchResponse};
 
 use super::*;
 
@@ -147,4 +147,45 @@ async fn an_answer_says_that_not_all_candidates_were_examined() {
     assert_eq!(found.incomplete, [IncompleteReason::PartlyExamined { examined: 10_000 }]);
     assert_written_and_read(&found);
     assert!(api.search(&by_words("pear")).await.unwrap().response.incomplete.is_empty());
+}
+
+#[tokio::test]
+async fn pages_of_a_search_follow_one_another() {
+    let (storage, caller, now) = (storage().await, ana_asks(), now());
+    let api = api(&storage, &caller, &now);
+    for by_session in [true, false] {
+        let all = SearchRequest { by_session, limit: 9, ..by_words("pool") };
+        let all = api.search(&all).await.unwrap().response;
+        let addresses = |found: &SearchResponse| -> Vec<String> {
+            found.results.iter().map(|found| found.address.clone()).collect()
+        };
+        let mut paged = Vec::new();
+        for skip in 0..9 {
+            let page = SearchRequest { by_session, limit: 1, skip, ..by_words("pool") };
+            paged.extend(addresses(&api.search(&page).await.unwrap().response));
+        }
+        let (mut all, mut paged) = (addresses(&all), paged);
+        assert!(!paged.is_empty());
+        all.sort();
+        paged.sort();
+        assert_eq!(all, paged);
+    }
+}
+
+#[tokio::test]
+async fn lists_go_on_after_a_session_and_below_one() {
+    let (storage, caller, now) = (storage().await, ana_asks(), now());
+    let api = api(&storage, &caller, &now);
+    let mut request = SessionsRequest { limit: 2, ..SessionsRequest::default() };
+    let first = api.sessions(&request).await.unwrap().response;
+    assert_written_and_read(&first);
+    assert!(first.first(1).next.is_some());
+    request.after = first.next;
+    let rest = api.sessions(&request).await.unwrap().response;
+    assert_eq!((first.sessions.len(), rest.sessions.len(), rest.next), (2, 1, None));
+    request.sort = SessionOrder::Messages;
+    let refused = api.sessions(&request).await.unwrap_err();
+    assert!(matches!(refused, ApiError::Invalid(InvalidRequest::NotACursor { .. })), "{refused}");
+    let request = SessionsRequest { parent: Some("first".to_owned()), ..SessionsRequest::default() };
+    assert!(api.sessions(&request).await.unwrap().response.sessions.is_empty());
 }

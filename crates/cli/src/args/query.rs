@@ -11,7 +11,7 @@ use super::{FilterArgs, NarrowArgs, parse};
 use crate::app::App;
 
 /// The session of the agent that runs this program.
-const CURRENT_SESSION: &str = "AMPLIFIER_SESSION_ID";
+pub(crate) const CURRENT_SESSION: &str = "AMPLIFIER_SESSION_ID";
 
 /// A query with its mode and filters.
 #[derive(Debug, Args)]
@@ -112,6 +112,7 @@ impl QueryArgs {
                 .variable(CURRENT_SESSION)
                 .filter(|id| !id.is_empty())
                 .map(str::to_owned),
+            without_own_calls: false,
             mode: self.mode.into(),
             content_types: types.map(|content_type| content_type.as_str().to_owned()).collect(),
             filter: self.filter.request(&self.narrow),

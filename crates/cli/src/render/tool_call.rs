@@ -1,19 +1,16 @@
 //! Tool calls: as one line each, or in full.
 
+use amplifier_session_api::tool_calls::{CallSummary, argument_text};
 use amplifier_session_storage::{
     KnownPart,
     content::{ToolArgument, ToolCall, without_base64},
 };
-use serde_json::Value;
 
 use super::{
     table::Style,
-    text::{fitted, one_line, printable},
+    text::{one_line, printable},
 };
 use crate::paint::Paint;
-
-/// The width at which the argument of a call is cut if no width is given.
-const WIDEST: usize = 160;
 
 /// Longer JSON is shown on several lines.
 const LONGEST_JSON: usize = 80;
@@ -23,10 +20,7 @@ const INDENT: &str = "  ";
 
 /// A call as one line: its name and its most informative argument.
 pub(crate) fn short(call: &ToolCall<'_>, width: Option<usize>, paint: Paint) -> String {
-    let name = one_line(call.name);
-    let input = one_line(&without_base64(&main_argument(call).unwrap_or_default()));
-    let left = width.unwrap_or(WIDEST).saturating_sub(name.chars().count() + 3).max(20);
-    let input = fitted(&input, left);
+    let CallSummary { name, input } = CallSummary::new(call, width);
     let name = paint.tool(&format!("→ {name}"));
     if input.is_empty() { name } else { format!("{name} {}", paint.aside(&input)) }
 }
@@ -71,7 +65,7 @@ impl FullCall {
             }
             ToolArgument::Command(text) => self.add_text(text, INDENT, Paint::plain),
             ToolArgument::Content(text) => self.add_text(text, INDENT, Paint::plain),
-            ToolArgument::Unnamed(value) => self.add_text(&text_of(value), INDENT, Paint::aside),
+            ToolArgument::Unnamed(value) => self.add_text(&argument_text(value), INDENT, Paint::aside),
             ToolArgument::Named(name, value) => {
                 self.add_value(&format!("{INDENT}{}:", one_line(name)), value, 2)
             }
@@ -109,7 +103,7 @@ impl FullCall {
                 self.push(name.to_owned(), Paint::aside);
                 items.iter().for_each(|item| self.add_item(item, depth));
             }
-            value => match text_of(value) {
+            value => match argument_text(value) {
                 text if text.is_empty() || text.contains('\n') => {
                     self.push(name.to_owned(), Paint::aside);
                     self.add_text(&text, &indent, Paint::aside);
@@ -168,44 +162,13 @@ fn is_long(value: &Value) -> bool {
     json.contains("\\n") || json.chars().count() > LONGEST_JSON
 }
 
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// The most informative argument, or all of them.
-fn main_argument(call: &ToolCall<'_>) -> Option<String> {
-    let arguments = match &*call.arguments {
-        Value::Object(arguments) => arguments,
-        Value::Null => return None,
-        other => return Some(text_of(other)),
-    };
-    if arguments.is_empty() {
-        return None;
-    }
-    let text =
-        |name: &str| arguments.get(name).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    let only = || arguments.keys().filter(|_| arguments.len() == 1).find_map(|name| Some(("", text(name)?)));
-    let Some((name, value)) = call.main_argument().or_else(only) else {
-        return Some(call.arguments.to_string());
-    };
-    Some(match name {
-        "pattern" => text("path").map_or_else(|| value.to_owned(), |path| format!("{value} in {path}")),
-        "instruction" | "prompt" | "task" => {
-            text("agent").map_or_else(|| value.to_owned(), |agent| format!("{agent}: {value}"))
-        }
-        _ => value.to_owned(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use amplifier_session_storage::{
         content::MessageLine,
         model::{RawJson, Role, SessionSource},
     };
+    use serde_json::Value;
 
     use super::*;
 
