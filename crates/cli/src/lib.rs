@@ -45,6 +45,9 @@ pub use streams::{InputStream, OutputStream};
 
 /// How long work that has begun may continue after the command has ended, such as a write to the store.
 const LAST_WORK: Duration = Duration::from_secs(5);
+/// As [`LAST_WORK`], for `mcp`, whose client expects it to end within a second. A write that is interrupted leaves the
+/// store as it was.
+const LAST_WORK_OF_SERVER: Duration = Duration::from_millis(100);
 
 /// Runs the command of `environment.arguments`, and returns its exit code. Any number of runs can share a process. Not
 /// for asynchronous code: it has a runtime of its own.
@@ -90,6 +93,7 @@ pub fn run(mut environment: Environment) -> u8 {
 }
 
 fn run_command(app: &mut App, command: Command) -> Result<Outcome, Failure> {
+    let last_work = if matches!(&command, Command::Mcp(args) if args.action.is_none()) { LAST_WORK_OF_SERVER } else { LAST_WORK };
     let environment = app.environment.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Enough for short searches; long work runs on threads for blocking work.
@@ -106,7 +110,7 @@ fn run_command(app: &mut App, command: Command) -> Result<Outcome, Failure> {
     app.out.end_pager();
     // The command has ended, so the program does not wait for tasks that are still running: one may be waiting for a
     // server that never answers.
-    runtime.shutdown_timeout(LAST_WORK);
+    runtime.shutdown_timeout(last_work);
     finished?;
     if let Some(usage) = usage.filter(|_| !app.out.is_json()) {
         let requests = counted(usage.requests, "request");

@@ -4,13 +4,27 @@ use clap::Args;
 
 use super::McpSubcommand;
 
-/// Connect agents to the store through MCP
+/// Let agents search and read your sessions, over MCP
 #[derive(Debug, Args)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
-#[command(after_help = "\
+#[command(long_about = "\
+Lets agents search and read your sessions. `mcp install` connects an agent, which then starts this command and sends \
+requests of the Model Context Protocol (MCP) to its stdin, one JSON object a line; the answers go to stdout, and messages to \
+stderr. It ends when its input ends, or when the program that started it is gone.
+
+It has five tools, which only read: search, read, list, events and statistics. Answers are text of at most 2,000 tokens, \
+unless the agent asks for more, with addresses such as 7f3c9a52#14, which `show` takes too. Text from sessions is quoted, \
+and its secrets are masked, whatever the store keeps. Before each call, changes in session folders are read, as before a \
+search on the command line. --scope and the other global options apply to all calls.
+
+The session in AMPLIFIER_SESSION_ID, in which the agent works, is not searched, and neither is its parent.")]
+#[command(after_long_help = "\
+Exits with 1 if the other side does not speak the protocol.
+
 Examples:
-  amplifier-sessions mcp install claude-code")]
-pub(crate) struct McpArgs {
+  amplifier-sessions mcp install claude-code
+  claude mcp add sessions -- amplifier-sessions mcp
+  amplifier-sessions mcp --store postgres://db.example.com/team --scope visible")]
+pub(crate) struct McpCommand {
     #[command(subcommand)]
-    pub(crate) action: McpSubcommand,
+    pub(crate) action: Option<McpSubcommand>,
 }

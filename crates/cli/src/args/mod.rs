@@ -64,12 +64,12 @@ pub(crate) use global::{GlobalArgs, ScopeArg, When, quoted};
 pub(crate) use group::GroupArg;
 pub(crate) use help::{command, command_of_width};
 pub(crate) use init::InitArgs;
-pub(crate) use mcp::McpArgs;
+pub(crate) use mcp::McpCommand;
 pub(crate) use mcp_install::{InstallMcpArgs, McpSubcommand, UninstallMcpArgs};
 pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelArgs};
 pub(crate) use moved::{new_name, use_new_name};
 pub(crate) use parse::{parse_arguments, parse_arguments_for};
-pub(crate) use query::QueryArgs;
+pub(crate) use query::{CURRENT_SESSION, QueryArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use restore::RestoreArgs;
 pub(crate) use rewind::RewindArgs;
@@ -159,6 +159,7 @@ pub(crate) enum Command {
     // Hidden, but it still reports which build has it.
     #[cfg_attr(not(feature = "duckdb-system"), command(hide = true))]
     Sql(SqlArgs),
+    Mcp(McpCommand),
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),
@@ -176,7 +177,6 @@ pub(crate) enum Command {
     Embeddings(EmbeddingsArgs),
     Upgrade(UpgradeArgs),
     User(UserArgs),
-    Mcp(McpArgs),
     Skill(SkillArgs),
     Config(ConfigArgs),
     Completions(CompletionsArgs),

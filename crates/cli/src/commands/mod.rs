@@ -126,7 +126,7 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Embeddings(args) => embeddings::run(app, args).await,
         Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
-        Command::Mcp(args) => mcp::run(app, args),
+        Command::Mcp(args) => mcp::run(app, args).await,
         Command::Skill(_) => skill::run(app),
         Command::Config(args) => match args.action {
             None | Some(ConfigAction::Show) => config::run(app),

@@ -29,6 +29,7 @@ mod groups;
 mod kill;
 mod kill_often;
 mod limits;
+mod mcp;
 mod moved;
 mod output;
 mod output_changes;

@@ -1,0 +1,24 @@
+//! Answers agents over the Model Context Protocol: five tools that read sessions.
+//!
+//! [`ToolServer`] has the tools; [`serve()`] answers one client on a pair of streams, until they end. A tool reads its
+//! parameters, opens the sessions through a [`SessionAccess`], asks the operations of `amplifier_session_api`, and fits
+//! the response into the budget of the caller.
+//!
+//! What agents read may have been written to command them. Text from sessions is quoted, so that it can't pass for text
+//! of this program, and its secrets are masked: see [`OpenedSessions::new`].
+
+mod access;
+mod answer;
+mod failure;
+mod messages;
+mod parameters;
+mod quoted;
+mod remarks;
+mod serve;
+mod server;
+mod tools;
+mod words;
+
+pub use access::{AccessError, OpenedSessions, SessionAccess, StoreUse};
+pub use serve::{ServeError, serve};
+pub use server::ToolServer;
