@@ -1,7 +1,12 @@
 //! The protocol: both ways to begin, lists, cancelled calls, and the end.
 
+use std::sync::Arc;
+
 use amplifier_session_core::content::tokens::count;
+use amplifier_session_mcp::{AccessError, OpenedSessions, SessionAccess, StoreUse, ToolServer};
+use async_trait::async_trait;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::{INITIALIZE, MemoryAccess, RawClient};
 
@@ -81,22 +86,53 @@ async fn other_methods_and_tools_are_errors_of_the_protocol() {
     assert_eq!(client.receive().await["id"], 3);
 }
 
-#[tokio::test]
-async fn a_cancelled_call_is_not_answered() {
-    let access = MemoryAccess::with_sessions().await;
-    let mut client = RawClient::initialized(access.server()).await;
-    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "slow", "arguments": {}}});
-    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
-    // Cancelled before it is read, after it, or not at all: each ends with an answer to the ping.
-    client.send(&cancel.to_string()).await;
-    client.send(&call.to_string()).await;
-    client.send(&cancel.to_string()).await;
-    client.send(r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#).await;
-    let mut answer = client.receive().await;
-    if answer["id"] == 7 {
-        answer = client.receive().await;
+/// A store that is never opened. It says when a call waits for it, and when no call does any more.
+#[derive(Debug, Default)]
+struct StuckAccess {
+    waiting: Notify,
+    given_up: Notify,
+}
+
+/// Says that its call has ended.
+struct Waiting<'a>(&'a StuckAccess);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.given_up.notify_one();
     }
-    assert_eq!(answer["id"], 8, "{answer}");
+}
+
+#[async_trait]
+impl SessionAccess for StuckAccess {
+    async fn open(&self, _: StoreUse) -> Result<OpenedSessions, AccessError> {
+        let _waiting = Waiting(self);
+        self.waiting.notify_one();
+        std::future::pending().await
+    }
+}
+
+const STUCK: &str =
+    r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list","arguments":{}}}"#;
+
+#[tokio::test]
+async fn a_cancelled_call_ends_without_an_answer() {
+    let access = Arc::new(StuckAccess::default());
+    let mut client = RawClient::initialized(ToolServer::new(access.clone())).await;
+    client.send(STUCK).await;
+    access.waiting.notified().await;
+    client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#).await;
+    access.given_up.notified().await;
+    client.send(r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#).await;
+    assert_eq!(client.receive().await["id"], 8);
+    client.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_does_not_keep_the_server() {
+    let access = Arc::new(StuckAccess::default());
+    let mut client = RawClient::initialized(ToolServer::new(access.clone())).await;
+    client.send(STUCK).await;
+    access.waiting.notified().await;
     client.end().await;
 }
 
