@@ -93,7 +93,11 @@ pub fn run(mut environment: Environment) -> u8 {
 }
 
 fn run_command(app: &mut App, command: Command) -> Result<Outcome, Failure> {
-    let last_work = if matches!(&command, Command::Mcp(args) if args.action.is_none()) { LAST_WORK_OF_SERVER } else { LAST_WORK };
+    let last_work = if matches!(&command, Command::Mcp(args) if args.action.is_none()) {
+        LAST_WORK_OF_SERVER
+    } else {
+        LAST_WORK
+    };
     let environment = app.environment.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         // Enough for short searches; long work runs on threads for blocking work.

@@ -131,6 +131,9 @@ pub(crate) fn incomplete(reason: &IncompleteReason) -> String {
             grouped(*of)
         ),
         IncompleteReason::WordsOnly => "may be missing: only words were searched, not meaning".to_owned(),
+        IncompleteReason::PartlyExamined { examined } => {
+            format!("may be missing: only {} were examined", counted(*examined, "candidate"))
+        }
         IncompleteReason::Damaged { rows } => {
             format!("left out: {}, which can't be read", counted(*rows, "row"))
         }

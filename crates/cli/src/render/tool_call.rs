@@ -5,6 +5,7 @@ use amplifier_session_storage::{
     KnownPart,
     content::{ToolArgument, ToolCall, without_base64},
 };
+use serde_json::Value;
 
 use super::{
     table::Style,
