@@ -383,7 +383,7 @@ mod tests {
             let spans = marked(text, &[hit], 12, (Style::new(), look(true).hit()));
             spans.iter().map(|span| &*span.content).collect::<Vec<_>>().join("|")
         };
-        assert_eq!(shown("one two three", (0, 3)), "one| two thr…");
+        assert_eq!(shown("one two 34567", (0, 3)), "one| two 345…");
         assert_eq!(shown("twelve chars", (0, 6)), "twelve| chars");
         assert_eq!(shown("烤箱太冷了请修理好", (0, 2)), "烤箱|太冷了…");
         assert_eq!(shown("烤箱太冷了请修理好", (6, 8)), "…了请|修理|好");

@@ -57,13 +57,13 @@ pub(crate) fn newest(
 }
 
 /// The time and the key of a message.
-type Dated = (Timestamp, u64);
+type DatedDocument = (Timestamp, u64);
 
 struct TailMessages<'a> {
     filter: &'a Filter<'a>,
     query: &'a TextQuery,
     analyzer: Analyzer,
-    found: Vec<Dated>,
+    found: Vec<DatedDocument>,
 }
 
 impl Visitor<TextTailBuffer> for TailMessages<'_> {
@@ -100,7 +100,7 @@ impl Visitor<TextTailBuffer> for TailMessages<'_> {
 
 impl IndexSearch<'_> {
     /// Adds all messages of the index that match.
-    fn all(&self, query: &TextQuery, found: &mut Vec<Dated>) -> tantivy::Result<()> {
+    fn all(&self, query: &TextQuery, found: &mut Vec<DatedDocument>) -> tantivy::Result<()> {
         let OpenText { searcher, fields, columns } = self.index;
         let terms: Vec<Term> =
             query.terms.iter().map(|term| Term::from_field_text(fields.text, term)).collect();
@@ -125,7 +125,7 @@ impl IndexSearch<'_> {
         columns: &SegmentColumns,
         documents: &mut dyn DocSet,
         (mut lookups, mut phrases): (Vec<SegmentPostings>, PhraseLookup<'_>),
-        found: &mut Vec<Dated>,
+        found: &mut Vec<DatedDocument>,
     ) {
         let mut doc = documents.doc();
         while doc != TERMINATED {
