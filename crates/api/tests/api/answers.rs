@@ -127,7 +127,7 @@ async fn an_answer_says_what_it_lacks() {
     assert_written_and_read(&found);
     let timeline = TimelineRequest { query: hybrid.query.clone(), by: None };
     let counted = api(&with_model, &caller, &now).timeline(&timeline).await.unwrap().response;
-    assert_eq!(counted.incomplete, found.incomplete);
+    assert!(counted.incomplete.is_empty(), "all messages with the words are counted");
     let listed = plain.sessions(&SessionsRequest::default()).await.unwrap().response;
     assert!(listed.incomplete.is_empty());
 }
