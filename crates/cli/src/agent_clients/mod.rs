@@ -5,7 +5,7 @@ mod json_servers;
 mod known;
 mod toml_servers;
 
-use std::{fmt, path::Path};
+use std::{env, fmt, path::Path};
 
 pub(crate) use config_file::{ClientConfig, program_on_path};
 pub(crate) use known::{AgentClient, CLIENTS};
@@ -27,8 +27,11 @@ pub(crate) struct ServerCommand {
 impl ServerCommand {
     /// Whether it starts the MCP server of this program, whichever copy of it and with whichever options.
     pub(crate) fn is_ours(&self) -> bool {
-        Path::new(&self.program).file_stem().is_some_and(|stem| stem == PROGRAM)
-            && self.args.iter().any(|arg| arg == "mcp")
+        let program = Path::new(&self.program);
+        let has_name = program.file_stem().is_some_and(|stem| stem == PROGRAM);
+        // The file may have been renamed.
+        let is_this = || env::current_exe().is_ok_and(|own| own == program);
+        self.args.iter().any(|arg| arg == "mcp") && (has_name || is_this())
     }
 
     /// The value of an option, `--store URL` or `--store=URL`.
@@ -140,9 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_this_program_are_known_by_its_name() {
+    fn entries_of_this_program_are_known_by_its_name_or_path() {
         assert!(command("amplifier-sessions", &["mcp"]).is_ours());
         assert!(command("/opt/a b/amplifier-sessions", &["--store", "sqlite:x", "mcp"]).is_ours());
+        assert!(command(&env::current_exe().unwrap().display().to_string(), &["mcp"]).is_ours());
         assert!(!command("amplifier-sessions", &["search"]).is_ours());
         assert!(!command("npx", &["amplifier-sessions", "mcp"]).is_ours());
     }
