@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use amplifier_session_mcp::{ServeError, ToolServer, serve};
 
-use self::access::StoreAccess;
+use self::{access::StoreAccess, parent::ParentProcess};
 use crate::{
     app::App,
     args::{CURRENT_SESSION, McpCommand, McpSubcommand},
@@ -25,6 +25,7 @@ pub(super) async fn run(app: &mut App, args: McpCommand) -> Result<Outcome, Fail
 }
 
 async fn serve_agent(app: &App) -> Result<Outcome, Failure> {
+    let parent = ParentProcess::current();
     let current = app.environment.variable(CURRENT_SESSION).filter(|id| !id.is_empty());
     let server =
         ToolServer::new(Arc::new(StoreAccess::new(app))).with_current_session(current.map(str::to_owned));
@@ -33,7 +34,7 @@ async fn serve_agent(app: &App) -> Result<Outcome, Failure> {
     tokio::select! {
         served = serve(server, input, output) => served?,
         // The client is gone, but another program has its end of the pipe.
-        () = parent::gone() => {}
+        () = parent.gone() => {}
         // The client reads no answers any more.
         () = written.ended() => {}
     }

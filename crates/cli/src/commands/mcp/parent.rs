@@ -7,12 +7,20 @@ use tokio::time::sleep;
 /// How often to look.
 const INTERVAL: Duration = Duration::from_millis(400);
 
-/// Returns once the process that started this one is gone. Its end of a pipe may stay open in another process, so the
-/// input need not end then.
-pub(super) async fn gone() {
-    let started_by = parent();
-    while parent() == started_by {
-        sleep(INTERVAL).await;
+/// The process that started this one.
+pub(super) struct ParentProcess(Option<i32>);
+
+impl ParentProcess {
+    /// The current one. To be called before anything is read: a client may end as soon as it has an answer.
+    pub(super) fn current() -> Self {
+        Self(parent())
+    }
+
+    /// Returns once it is gone. Its end of a pipe may stay open in another process, so the input need not end then.
+    pub(super) async fn gone(self) {
+        while parent() == self.0 {
+            sleep(INTERVAL).await;
+        }
     }
 }
 
