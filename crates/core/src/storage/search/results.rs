@@ -1,7 +1,7 @@
 //! The results of a ranking: texts, snippets, what matched, and repeats as one result.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     ops::Range,
 };
@@ -62,17 +62,22 @@ impl TranscriptSearch<'_> {
             evidence: EvidenceFinder::new(query.words),
             snippets: Snippets::new(query.terms),
             seen: HashMap::new(),
+            originals: match options.most_of_session {
+                Some(_) => self.presumed_originals(&picked).await?,
+                None => HashMap::new(),
+            },
             of_sessions: HashMap::new(),
+            counted: HashSet::new(),
             shown: Shown::default(),
         };
         let mut rest = picked.into_iter().peekable();
         while builder.shown.results.len() < options.limit && rest.peek().is_some() {
             let missing = options.limit - builder.shown.results.len();
             let next: Vec<(Fused, f32)> = rest.by_ref().take(missing).collect();
-            let wanted = next.iter().filter(|(fused, _)| !builder.has_enough_of(&fused.message_ref.session));
+            let wanted = next.iter().filter(|(fused, _)| !builder.has_enough_of(builder.session_of(fused)));
             reading.read(self.store, wanted.map(|(fused, _)| fused.message_ref.clone())).await?;
             for (fused, score) in next {
-                if builder.has_enough_of(&fused.message_ref.session) {
+                if builder.has_enough_of(builder.session_of(&fused)) {
                     builder.count(reading, &fused);
                 } else if let Some(read) = reading.get(&fused.message_ref) {
                     builder.add(read, fused, score)?;
@@ -96,12 +101,21 @@ struct ResultBuilder<'a> {
     snippets: Snippets<'a>,
     /// The texts of results, by their digests.
     seen: HashMap<u64, usize>,
+    /// The sessions in which copied candidates were written.
+    originals: HashMap<MessageRef, SessionKey>,
     /// The number of results of each session.
     of_sessions: HashMap<SessionKey, usize>,
+    /// The candidates that are not shown, where they were written.
+    counted: HashSet<MessageRef>,
     shown: Shown,
 }
 
 impl ResultBuilder<'_> {
+    /// The session that a candidate counts for.
+    fn session_of<'f>(&'f self, fused: &'f Fused) -> &'f SessionKey {
+        self.originals.get(&fused.message_ref).unwrap_or(&fused.message_ref.session)
+    }
+
     /// Whether no more results of a session are wanted, or none.
     fn has_enough_of(&self, session: &SessionKey) -> bool {
         let SearchOptions { most_sessions, most_of_session, .. } = self.query.options;
@@ -120,9 +134,12 @@ impl ResultBuilder<'_> {
         }
         let is_too_far = fused.text_score.is_none()
             && fused.similarity.zip(self.query.floor).is_some_and(|(similarity, floor)| similarity < floor);
-        let session = &fused.message_ref.session;
-        if !is_too_far && self.of_sessions.contains_key(session) && self.has_enough_of(session) {
-            *self.shown.further.entry(session.clone()).or_default() += 1;
+        let session = self.session_of(fused).clone();
+        let is_further =
+            !is_too_far && self.of_sessions.contains_key(&session) && self.has_enough_of(&session);
+        let place = MessageRef::new(session.clone(), fused.message_ref.sequence);
+        if is_further && self.counted.insert(place) {
+            *self.shown.further.entry(session).or_default() += 1;
         }
     }
 
@@ -130,6 +147,7 @@ impl ResultBuilder<'_> {
         if self.query.merges_repeats && self.note_repeat(read, &fused) {
             return Ok(());
         }
+        let session = self.session_of(&fused).clone();
         let result = self.result(read, fused, score)?;
         let is_too_far = result.match_kind == MatchKind::Similar
             && !result.by_title
@@ -144,7 +162,7 @@ impl ResultBuilder<'_> {
         if let Some(digest) = text_digest(read, result.content_type) {
             self.seen.insert(digest, self.shown.results.len());
         }
-        *self.of_sessions.entry(read.message.message_ref().session).or_default() += 1;
+        *self.of_sessions.entry(session).or_default() += 1;
         self.shown.results.push(result);
         Ok(())
     }
