@@ -129,6 +129,17 @@ impl ApiCaller {
         })
     }
 
+    /// The scope of superseded lines in a request that reads `requested`: the caller's own sessions, because only their owner
+    /// may read what a session no longer has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::scope`].
+    pub fn scope_of_superseded(&self, requested: Reach) -> Result<Scope, ApiError> {
+        self.scope(requested)?;
+        self.scope(Reach::Own)
+    }
+
     /// The scope of a request that changes or deletes sessions, which needs `right`: the caller's own sessions.
     ///
     /// # Errors

@@ -2,10 +2,7 @@
 
 use std::io::Write;
 
-use amplifier_session_core::{
-    Scope,
-    storage::{ExportReport, JsonLinesWriter},
-};
+use amplifier_session_core::storage::{ExportReport, JsonLinesWriter};
 use serde::{Deserialize, Serialize};
 
 use crate::{Api, ApiAnswer, ApiError, FoundKind, Notice, Reach};
@@ -49,16 +46,16 @@ impl Api<'_> {
         let ExportRequest { project, projects, repo, .. } = request;
         let projects = project.iter().chain(projects);
         let sessions = self.sessions_of_any(&scope, projects, repo.as_deref(), &mut notices).await?;
-        let (from, filter) = match &request.session {
-            None => (scope.clone(), sessions.clone()),
+        let filter = match &request.session {
+            None => sessions.clone(),
             Some(address) => {
                 let found = self.find(&scope, address, &mut notices).await?.session;
                 // Several users may have a session of this id.
-                (Scope::User(found.user_id), sessions.clone().with_session(found.session_id))
+                sessions.clone().with_only(vec![found.key()])
             }
         };
         let mut archive = JsonLinesWriter::new(out).with_vectors(request.vectors);
-        let report = self.storage.archive().export_sessions(&from, filter, &mut archive).await?;
+        let report = self.storage.archive().export_sessions(&scope, filter, &mut archive).await?;
         if report.sessions == 0 && report.damaged.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::ExportedSession, nearest: None });
             self.remark_unknown(&scope, &sessions, &mut notices).await?;

@@ -48,7 +48,8 @@ impl Api<'_> {
     ) -> Result<ApiAnswer<SupersededResponse>, ApiError> {
         let mut notices = Vec::new();
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
-        let found = self.storage.superseded().search_superseded(&query.scope, &query.options).await?;
+        let own = self.caller.scope_of_superseded(request.query.scope)?;
+        let found = self.storage.superseded().search_superseded(&own, &query.options).await?;
         let results: Vec<&SearchResult> = found.iter().map(|found| &found.result).collect();
         let names = names(self.storage, &query.scope, results).await?;
         let view = |result: SupersededMatch| FoundSuperseded {

@@ -101,7 +101,7 @@ impl Api<'_> {
         &self,
         request: &SupersededEventsRequest,
     ) -> Result<ApiAnswer<SupersededEventsResponse>, ApiError> {
-        let scope = self.caller.scope(request.scope)?;
+        let scope = self.caller.scope_of_superseded(request.scope)?;
         let mut notices = Vec::new();
         request.check(self.now)?;
         let period = request.filter.period(self.now, &mut notices)?;

@@ -162,7 +162,7 @@ impl Api<'_> {
         let session = self.find(&scope, &request.session, &mut notices).await?.session;
         let id = &session.session_id;
         let short_ids = self.storage.sessions().short_ids(&scope, [id]).await?;
-        let query = SupersededQuery::new(scope)
+        let query = SupersededQuery::new(self.caller.scope_of_superseded(request.scope)?)
             .with_filter(SessionFilter::default().with_session(id.clone()))
             .with_kind(LineKind::Message);
         // Another user may have a session with the same id.

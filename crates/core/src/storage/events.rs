@@ -83,8 +83,7 @@ impl RowReading<'_> {
     ///
     /// `Validation` if an option is out of range; errors of the backend.
     pub async fn search_events(self, scope: &Scope, options: &EventSearchOptions) -> Result<Vec<Event>> {
-        options.validate()?;
-        self.store.backend.search_events(scope, options).await
+        self.readable_events(scope, options).await?.whole()
     }
 
     /// [`Self::search_events`] without the events that can't be read.
@@ -97,9 +96,10 @@ impl RowReading<'_> {
         scope: &Scope,
         options: &EventSearchOptions,
     ) -> Result<Readable<Event>> {
+        options.validate()?;
         let (mut options, mut damaged) = (options.clone(), Vec::new());
         loop {
-            let error = match self.search_events(scope, &options).await {
+            let error = match self.store.backend.search_events(scope, &options).await {
                 Ok(rows) => return self.store.masked_events(Readable { rows, damaged }),
                 Err(error) => error,
             };
@@ -156,7 +156,7 @@ impl RowReading<'_> {
             let with_line = |event: Event| Some(EventLine { raw: payloads.remove(&event.sequence)?, event });
             found.rows.extend(page.into_iter().filter_map(with_line));
         }
-        Ok(found)
+        self.store.masked_event_lines(found).await
     }
 
     /// The line of an event in `scope`, if it is stored, or the damaged row if it can't be read.
@@ -172,10 +172,13 @@ impl RowReading<'_> {
         let key = self.store.existing_session(scope, &event.session_id).await?.key();
         let mut damaged = Vec::new();
         let mut line = self.store.readable_payloads(&key, std::slice::from_ref(event), &mut damaged).await?;
-        Ok(match damaged.pop() {
-            Some(row) => Err(row),
-            None => Ok(line.remove(&event.sequence).flatten()),
-        })
+        if let Some(row) = damaged.pop() {
+            return Ok(Err(row));
+        }
+        let raw = line.remove(&event.sequence).flatten();
+        let found = Readable { rows: vec![EventLine { event: event.clone(), raw }], damaged };
+        let masked = self.store.masked_event_lines(found).await?.rows.pop();
+        Ok(Ok(masked.and_then(|line| line.raw)))
     }
 }
 

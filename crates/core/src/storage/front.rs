@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{
+    read_masking::ReadMasking,
     settings::StorageSettings,
     store::{
         ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext, StoreCopying,
@@ -15,7 +16,7 @@ use crate::{
     backend::{IndexUpdate, StorageBackend},
     content::{Redaction, Redactor},
     embedding::EmbeddingProvider,
-    model::Timestamp,
+    model::{Timestamp, UserId},
 };
 
 /// Stores and searches sessions on a backend. Its methods are in subjects: `storage.search()`, `storage.sessions()` ….
@@ -55,19 +56,27 @@ impl SessionStorage {
     }
 
     /// Masks secrets in what this storage reads, whatever the store keeps: in messages, in the results of searches before
-    /// they are cut, in turns, in summaries of events, and in the titles and descriptions of sessions. For readers that
-    /// must not learn them. Needs a [redactor](Self::with_redactor). Lines of event logs, superseded lines and exports are
-    /// not masked, and such a storage is not for writing.
+    /// they are cut, in turns, in summaries of events and their lines, and in the titles and descriptions of sessions. For
+    /// readers that must not learn them. Needs a [redactor](Self::with_redactor). Superseded lines are not masked, exports
+    /// are errors, and such a storage is not for writing.
     #[must_use]
     pub fn with_masked_reads(mut self) -> Self {
-        self.store.masks_reads = true;
+        self.store.read_masking = ReadMasking::Everybody;
+        self
+    }
+
+    /// Masks secrets in what this storage reads of the sessions of all users but one, as [`Self::with_masked_reads`] does:
+    /// for that user, who may read and write their own sessions as they are.
+    #[must_use]
+    pub fn with_masked_reads_of_others(mut self, user: UserId) -> Self {
+        self.store.read_masking = ReadMasking::Except(user);
         self
     }
 
     /// Whether secrets are masked in what is read: see [`Self::with_masked_reads`].
     #[must_use]
     pub fn masks_reads(&self) -> bool {
-        self.store.read_redactor().is_some()
+        self.store.masks_reads()
     }
 
     /// Sets the clock for the times when rows are stored.

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{at_rest::CachedAtRest, settings::StorageSettings};
+use super::{at_rest::CachedAtRest, read_masking::ReadMasking, settings::StorageSettings};
 use crate::{
     ErrorKind, Result,
     backend::{StorageBackend, meta::Generations},
@@ -30,8 +30,8 @@ pub(crate) struct StoreContext {
     pub(super) embedding: Option<Arc<dyn EmbeddingProvider>>,
     pub(super) redactor: Option<Arc<dyn Redactor>>,
     pub(super) redaction: Redaction,
-    /// Whether secrets are masked in what is read.
-    pub(super) masks_reads: bool,
+    /// Whose secrets are masked in what is read.
+    pub(super) read_masking: ReadMasking,
     pub(super) settings: StorageSettings,
     pub(super) clock: StorageClock,
     /// Set once the store is known to follow the current rules.
@@ -49,7 +49,7 @@ impl StoreContext {
             embedding: None,
             redactor: None,
             redaction: Redaction::default(),
-            masks_reads: false,
+            read_masking: ReadMasking::default(),
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),

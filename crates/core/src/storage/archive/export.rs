@@ -49,12 +49,15 @@ impl ArchiveTransfer<'_> {
     /// session that changes is written in its state at that time. [`Self::import_sessions`] reads the
     /// archive. Apart from the contents of `out`, only a few rows and the ids of the sessions are in memory.
     ///
+    /// Superseded lines of sessions that others share are left out.
+    ///
     /// Rows that can't be read are skipped and reported. The rows after them are renumbered, so that the session can be
     /// imported.
     ///
     /// # Errors
     ///
-    /// Errors of `out`; `Conflict` (retryable) if a session keeps changing meanwhile; errors of the backend.
+    /// Errors of `out`; `Conflict` (retryable) if a session keeps changing meanwhile; `Unsupported` for sessions whose
+    /// secrets this storage [masks](crate::SessionStorage::with_masked_reads); errors of the backend.
     pub async fn export_sessions(
         self,
         scope: &Scope,
@@ -73,7 +76,7 @@ impl ArchiveTransfer<'_> {
             let before = written.len();
             for key in keys {
                 if written.insert(key.clone()) {
-                    self.export_session(&key, out, &mut report).await?;
+                    self.export_session(scope, &key, out, &mut report).await?;
                 }
             }
             if written.len() == before {
@@ -102,10 +105,12 @@ impl ArchiveTransfer<'_> {
 
     async fn export_session(
         self,
+        scope: &Scope,
         key: &SessionKey,
         out: &mut dyn ArchiveWriter,
         report: &mut ExportReport,
     ) -> Result<()> {
+        self.store.check_unmasked(&key.user_id)?;
         let mut expected = Missing::default();
         for _ in 0..ATTEMPTS {
             let mut damaged = Vec::new();
@@ -131,7 +136,11 @@ impl ArchiveTransfer<'_> {
             out.put(session_record(stored, expected, space))?;
             let counts = self.export_messages(key, out, vectors.as_mut(), &mut damaged).await?;
             let events = self.export_events(key, out, &mut damaged).await?;
-            let superseded = self.export_superseded(key, out).await?;
+            let superseded = match scope {
+                // Only their owner may read what a session no longer has.
+                Scope::Visible(viewer) if viewer.user_id != key.user_id => 0,
+                _ => self.export_superseded(key, out).await?,
+            };
             let after = self.store.backend.get_session(key).await?;
             let missing = Missing::of(&damaged);
             if missing == expected && after.is_some_and(|after| after.version == version) {

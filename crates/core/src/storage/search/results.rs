@@ -181,7 +181,7 @@ impl ResultBuilder<'_> {
     fn result(&mut self, read: &ReadMessage, fused: Fused, score: f32) -> Result<SearchResult> {
         let message = &read.message;
         // The whole text, because a snippet may have only a part of a secret.
-        let text = &*self.store.masked_text(read.text(fused.content_type))?;
+        let text = &*self.store.masked_text(&message.user_id, read.text(fused.content_type))?;
         let evidence = self.evidence.find(text);
         let within = fused.span.map(|(start, end)| byte_range(text, start, end));
         let snippet = self.snippets.cut(text, fused.content_type, within, self.query.options.snippet_chars);
@@ -217,7 +217,7 @@ impl ResultBuilder<'_> {
     }
 
     fn message(&self, read: &ReadMessage) -> Result<Value> {
-        let masked = self.store.masked_line(&read.message.raw)?;
+        let masked = self.store.masked_line(&read.message.user_id, &read.message.raw)?;
         let line =
             masked.map(|raw| MessageLine::stored(&raw, read.message.role, read.message.session_id.source()));
         Ok(Value::Object(line.as_ref().unwrap_or(&read.line).fields().clone()))

@@ -7,6 +7,7 @@ use amplifier_session_testkit::{WordRedactor, prelude::*};
 
 on_both_stores![
     everything_that_is_read_is_masked,
+    only_the_owner_reads_secrets_of_shared_sessions,
     a_passage_never_has_a_part_of_a_secret,
     without_a_redactor_nothing_is_masked
 ];
@@ -44,12 +45,76 @@ async fn everything_that_is_read_is_masked(store: Store) {
             "{:?}",
             reading.readable_events(&ana(), &EventSearchOptions::new(EventFilter::default())).await.unwrap()
         ),
+        format!(
+            "{:?}",
+            reading.search_events(&ana(), &EventSearchOptions::new(EventFilter::default())).await.unwrap()
+        ),
+        reading.get_event_lines(&ana(), id, EventLines::default().with_payload(true)).await.unwrap()[0]
+            .raw
+            .as_ref()
+            .unwrap()
+            .to_text()
+            .into_owned(),
     ];
     for text in read {
         assert!(text.contains(&"*".repeat(KEY.len())) && !text.contains(KEY), "{text}");
     }
     let stored = store.storage.reading().get_transcript_lines(&ana(), id, None, 9).await.unwrap();
     assert!(stored[0].raw.to_text().contains(KEY));
+}
+
+/// Others who may see a session read it without its secrets: lines, results, turns, events with their lines, titles. What
+/// could not be masked, or is not shared, is not exported.
+async fn only_the_owner_reads_secrets_of_shared_sessions(store: Store) {
+    for user in ["ana", "ben"] {
+        let target = target_of(user, "shop", user);
+        let text =
+            vec![lines::user(&format!("is {KEY} the key")), lines::assistant(&format!("{KEY} opens it"))];
+        store.sync_text(&target, text).await;
+        let failed = lines::hook_event("tool:error").data(json!({"error": format!("denied: {KEY}")})).raw();
+        store.storage.ingestion().sync_event_lines(&target, SyncLines::whole(vec![failed])).await.unwrap();
+        let key = target.key;
+        store.storage.sessions().share_session(&key, &Sharing::public()).await.unwrap();
+    }
+    let (redactor, reader) = (Arc::new(WordRedactor::new([KEY])), UserId::new("ana").unwrap());
+    let storage = store.storage.clone().with_redactor(Redaction::Off, redactor);
+    let storage = storage.with_masked_reads_of_others(reader.clone());
+    let scope = Scope::Visible(Viewer::new(reader));
+    let searched = SearchOptions::new("key opens").with_mode(SearchMode::FullText).with_message(true);
+    let found = storage.search().search_transcripts(&scope, &searched).await.unwrap().results;
+    let turns = storage.search().search_turns(&scope, &searched).await.unwrap().results;
+    for (user, is_clear) in [("ana", true), ("ben", false)] {
+        let (id, reading) = (SessionId::new(user).unwrap(), storage.reading());
+        let session = storage.sessions().find_session(&scope, user).await.unwrap();
+        let events =
+            reading.get_event_lines(&scope, &id, EventLines::default().with_payload(true)).await.unwrap();
+        let payload = reading.readable_event_payload(&scope, &events[0].event).await.unwrap().unwrap();
+        let read = [
+            format!("{session:?}"),
+            reading.get_transcript_lines(&scope, &id, None, 9).await.unwrap()[0].raw.to_text().into_owned(),
+            format!("{:?}", storage.turns().get_turn(&session, 1).await.unwrap()),
+            format!("{:?} {}", events[0].event, events[0].raw.as_ref().unwrap().to_text()),
+            payload.unwrap().to_text().into_owned(),
+            format!(
+                "{:?}",
+                found.iter().filter(|result| result.user_id.as_str() == user).collect::<Vec<_>>()
+            ),
+            format!(
+                "{:?}",
+                turns.iter().filter(|result| result.user_id.as_str() == user).collect::<Vec<_>>()
+            ),
+        ];
+        for text in read {
+            assert_eq!((text.contains(KEY), text.contains("********")), (is_clear, !is_clear), "{text}");
+        }
+        let mut archive = JsonLinesWriter::new(Vec::new());
+        let filter = SessionFilter::default().with_session(id);
+        let exported = storage.archive().export_sessions(&scope, filter, &mut archive).await;
+        match is_clear {
+            true => assert_eq!(exported.unwrap().sessions, 1),
+            false => assert_eq!(exported.unwrap_err().kind(), ErrorKind::Unsupported),
+        }
+    }
 }
 
 /// Texts are masked before they are cut, and a title that was cut when it was stored ends with a whole word.
