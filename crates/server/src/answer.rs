@@ -9,11 +9,11 @@ use axum::{
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::Problem;
+use crate::problem::HttpProblem;
 
 /// An answer of a handler.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum HttpAnswer {
     /// JSON.
     Json {
         /// The text.
@@ -32,16 +32,16 @@ pub(crate) enum Answer {
     },
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The object that the command line prints with `--json`, with remarks as data in its field `remarks`, if there are
     /// any.
-    pub(crate) fn of<T: Serialize>(answer: &ApiAnswer<T>) -> Result<Self, Problem> {
+    pub(crate) fn of<T: Serialize>(answer: &ApiAnswer<T>) -> Result<Self, HttpProblem> {
         let text = text(&answer.response)?;
         Ok(Self::Json { text: with_remarks(text, &answer.notices)?, tag: None })
     }
 
     /// An object.
-    pub(crate) fn json(value: &impl Serialize) -> Result<Self, Problem> {
+    pub(crate) fn json(value: &impl Serialize) -> Result<Self, HttpProblem> {
         Ok(Self::Json { text: text(value)?, tag: None })
     }
 
@@ -108,14 +108,14 @@ pub(crate) fn names(header: Option<&HeaderValue>, tag: &str) -> bool {
     list.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }
 
-fn text(value: &impl Serialize) -> Result<Vec<u8>, Problem> {
-    let unwritable = |error: serde_json::Error| Problem::internal(format!("can't write JSON: {error}"));
+fn text(value: &impl Serialize) -> Result<Vec<u8>, HttpProblem> {
+    let unwritable = |error: serde_json::Error| HttpProblem::internal(format!("can't write JSON: {error}"));
     let text = serde_json::to_vec(value).map_err(unwritable)?;
     Ok(text)
 }
 
 /// The object `text` with another field.
-fn with_remarks(mut text: Vec<u8>, remarks: &[Notice]) -> Result<Vec<u8>, Problem> {
+fn with_remarks(mut text: Vec<u8>, remarks: &[Notice]) -> Result<Vec<u8>, HttpProblem> {
     if remarks.is_empty() || text.pop_if(|end| *end == b'}').is_none() {
         return Ok(text);
     }
@@ -139,7 +139,7 @@ mod tests {
         let notices = vec![Notice::TagNotFound { tag: "x".to_owned() }];
         for response in [json!({}), json!({"tags": []})] {
             let answer = ApiAnswer { response, notices: notices.clone() };
-            let Answer::Json { text, .. } = Answer::of(&answer).unwrap() else { panic!("a stream") };
+            let HttpAnswer::Json { text, .. } = HttpAnswer::of(&answer).unwrap() else { panic!("a stream") };
             let read: Value = serde_json::from_slice(&text).unwrap();
             assert_eq!(read["remarks"], json!([{"notice": "tag_not_found", "tag": "x"}]));
         }
@@ -150,7 +150,7 @@ mod tests {
         let asked = |tag: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, HeaderValue::try_from(tag).unwrap());
-            let answer = Answer::json(&json!({"a": 1})).unwrap();
+            let answer = HttpAnswer::json(&json!({"a": 1})).unwrap();
             answer.into_response(true, &headers)
         };
         let tag = asked("\"x\"").headers()[header::ETAG].to_str().unwrap().to_owned();
@@ -158,7 +158,7 @@ mod tests {
         for same in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
             assert_eq!(asked(&same).status(), StatusCode::NOT_MODIFIED, "{same}");
         }
-        let never = Answer::json(&json!({"a": 1})).unwrap().into_response(false, &HeaderMap::new());
+        let never = HttpAnswer::json(&json!({"a": 1})).unwrap().into_response(false, &HeaderMap::new());
         assert!(!never.headers().contains_key(header::ETAG));
     }
 }

@@ -9,7 +9,7 @@ use axum::{
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::task::spawn_blocking;
 
-use crate::{problem::Problem, routes::RouteBody};
+use crate::{problem::HttpProblem, routes::RouteBody};
 
 /// Reads the body of a request for a route, of at most `most` bytes.
 pub(crate) async fn read(
@@ -17,7 +17,7 @@ pub(crate) async fn read(
     headers: &HeaderMap,
     body: Body,
     most: usize,
-) -> Result<Bytes, Problem> {
+) -> Result<Bytes, HttpProblem> {
     let expected = match kind {
         RouteBody::None => return Ok(Bytes::new()),
         RouteBody::Json => "application/json",
@@ -26,13 +26,13 @@ pub(crate) async fn read(
     let length =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > most) {
-        return Err(Problem::too_large("the body", most));
+        return Err(HttpProblem::too_large("the body", most));
     }
     let bytes = Limited::new(body, most).collect().await.map_err(|error| {
         if error.is::<LengthLimitError>() {
-            Problem::too_large("the body", most)
+            HttpProblem::too_large("the body", most)
         } else {
-            Problem::of_parameter("body", format!("it ended too soon: {error}"))
+            HttpProblem::of_parameter("body", format!("it ended too soon: {error}"))
         }
     })?;
     let bytes = bytes.to_bytes();
@@ -43,7 +43,7 @@ pub(crate) async fn read(
     match encoding(headers) {
         None | Some("identity") => Ok(bytes),
         Some("zstd") if kind != RouteBody::Json => decompressed(bytes, most).await,
-        Some(other) => Err(Problem::new(
+        Some(other) => Err(HttpProblem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "unsupported_encoding",
             format!("the body is compressed with {other:?}, which is not read here"),
@@ -56,30 +56,31 @@ fn encoding(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// A form in a page of another site can send text, but no JSON.
-fn check_type(headers: &HeaderMap, expected: &str) -> Result<(), Problem> {
+fn check_type(headers: &HeaderMap, expected: &str) -> Result<(), HttpProblem> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case(expected) {
         return Ok(());
     }
     let detail = format!("the body must be {expected}, not {given:?}");
-    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", detail))
+    Err(HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_type", detail))
 }
 
-async fn decompressed(bytes: Bytes, most: usize) -> Result<Bytes, Problem> {
+async fn decompressed(bytes: Bytes, most: usize) -> Result<Bytes, HttpProblem> {
     let read = move || {
-        let wrong =
-            |error: std::io::Error| Problem::of_parameter("body", format!("it is not valid zstd: {error}"));
+        let wrong = |error: std::io::Error| {
+            HttpProblem::of_parameter("body", format!("it is not valid zstd: {error}"))
+        };
         let decoder = zstd::stream::read::Decoder::new(&*bytes).map_err(wrong)?;
         let mut text = Vec::new();
         // One byte more shows that there is more.
         decoder.take(most as u64 + 1).read_to_end(&mut text).map_err(wrong)?;
         if text.len() > most {
-            return Err(Problem::too_large("the decompressed body", most));
+            return Err(HttpProblem::too_large("the decompressed body", most));
         }
         Ok(Bytes::from(text))
     };
-    spawn_blocking(read).await.map_err(|error| Problem::internal(error.to_string()))?
+    spawn_blocking(read).await.map_err(|error| HttpProblem::internal(error.to_string()))?
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Calls: requests of callers who have signed in. This file is the only way from a request to the store.
 //!
-//! [`StoreHandles`] gives its handles to nothing but [`Call::api`], which uses them for the caller of the call. A
-//! [`Call`] is made only by [`CallParts::of`], from a caller who has [signed in](crate::sign_in::SignedIn). What everyone
+//! [`StoreHandles`] gives its handles to nothing but [`HttpCall::api`], which uses them for the caller of the call. A
+//! [`HttpCall`] is made only by [`CallParts::of`], from a caller who has [signed in](crate::sign_in::SignedIn). What everyone
 //! may ask is [`StoreHandles::answers`], which reads no session.
 
 use std::{sync::Arc, time::Duration};
@@ -15,11 +15,12 @@ use axum::{
 use jiff::{Zoned, tz::TimeZone};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 
 use crate::{
-    answer::{Answer, names},
+    answer::{HttpAnswer, names},
     cursor,
-    problem::Problem,
+    problem::HttpProblem,
     routes::HttpRoute,
     sign_in::SignedIn,
     state::ServerState,
@@ -27,12 +28,16 @@ use crate::{
 
 /// The time in which the store must answer to be ready.
 const READY: Duration = Duration::from_secs(2);
+/// The time between a change and the update of the search index.
+const INDEX_DELAY: Duration = Duration::from_secs(1);
 
 /// The handles on the store of a server.
 #[derive(Debug, Clone)]
 pub struct StoreHandles {
     reads: SessionStorage,
     writes: SessionStorage,
+    /// Sessions were changed.
+    changed: Arc<Notify>,
 }
 
 impl StoreHandles {
@@ -40,7 +45,7 @@ impl StoreHandles {
     #[must_use]
     pub fn new(reads: SessionStorage, writes: SessionStorage) -> Self {
         reads.backend().prioritize();
-        Self { reads, writes }
+        Self { reads, writes, changed: Arc::default() }
     }
 
     /// The time by the clock of the store, in UTC: the time zones of clients are not known.
@@ -54,6 +59,23 @@ impl StoreHandles {
         self.reads.now()
     }
 
+    /// Says that sessions may have been changed.
+    pub(crate) fn note_change(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Updates the search index after changes, for ever. Searches are correct without it, but slower.
+    pub(crate) async fn keep_index(self) {
+        loop {
+            self.changed.notified().await;
+            // Changes that follow soon are updated together.
+            tokio::time::sleep(INDEX_DELAY).await;
+            if let Err(error) = self.writes.update_index_if_due().await {
+                tracing::warn!(%error, "the search index was not updated");
+            }
+        }
+    }
+
     /// Whether the store answers soon.
     pub(crate) async fn answers(&self) -> bool {
         // The cheapest read that there is, of no session.
@@ -64,7 +86,7 @@ impl StoreHandles {
 
 /// A request of a caller who has signed in.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct HttpCall {
     state: Arc<ServerState>,
     signed_in: SignedIn,
     route: &'static HttpRoute,
@@ -85,17 +107,17 @@ pub(crate) struct CallParts {
 
 impl CallParts {
     /// The call of a caller.
-    pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> Call {
+    pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
         let now = state.store().now();
         let Self { route, headers, fields, body } = self;
-        Call { state, signed_in, route, now, headers, fields, body }
+        HttpCall { state, signed_in, route, now, headers, fields, body }
     }
 }
 
-impl Call {
+impl HttpCall {
     /// The operations, for the caller.
     pub(crate) fn api(&self) -> Api<'_> {
-        let StoreHandles { reads, writes } = self.state.store();
+        let StoreHandles { reads, writes, .. } = self.state.store();
         let storage = if self.route.right == AccessRight::Read { reads } else { writes };
         Api { storage, caller: self.signed_in.caller(), now: &self.now, place: CallerPlace::Elsewhere }
     }
@@ -109,9 +131,9 @@ impl Call {
     }
 
     /// The fields of the request, of the type that an operation wants.
-    pub(crate) fn request<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+    pub(crate) fn request<T: DeserializeOwned>(&self) -> Result<T, HttpProblem> {
         serde_json::from_value(Value::Object(self.fields.clone()))
-            .map_err(|error| Problem::of_parameter("body", error.to_string()).without_field())
+            .map_err(|error| HttpProblem::of_parameter("body", error.to_string()).without_field())
     }
 
     /// Removes a field that the operation does not have.
@@ -158,7 +180,7 @@ impl Call {
     }
 
     /// Replaces the cursor of the client by that of the API.
-    pub(crate) fn read_cursor(&mut self) -> Result<(), Problem> {
+    pub(crate) fn read_cursor(&mut self) -> Result<(), HttpProblem> {
         let user = self.signed_in.caller().user().clone();
         cursor::unwrap(self.route.path, user.as_str(), &mut self.fields)
     }
@@ -180,15 +202,15 @@ impl Call {
     }
 
     /// The problem of an operation.
-    pub(crate) fn problem(&self, error: ApiError) -> Problem {
-        Problem::of_operation(error, self.route)
+    pub(crate) fn problem(&self, error: ApiError) -> HttpProblem {
+        HttpProblem::of_operation(error, self.route)
     }
 
     /// The answer of an operation.
     pub(crate) fn answer<T: Serialize>(
         &self,
         answer: Result<ApiAnswer<T>, ApiError>,
-    ) -> Result<Answer, Problem> {
-        Answer::of(&answer.map_err(|error| self.problem(error))?)
+    ) -> Result<HttpAnswer, HttpProblem> {
+        HttpAnswer::of(&answer.map_err(|error| self.problem(error))?)
     }
 }

@@ -38,13 +38,13 @@ impl RequestId {
 
 /// Accepts connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Connections {
+pub(crate) struct AcceptedConnections {
     pub(crate) router: Router,
     pub(crate) gate: Arc<Gate>,
     pub(crate) slots: ConnectionSlots,
 }
 
-impl Service<SocketAddr> for Connections {
+impl Service<SocketAddr> for AcceptedConnections {
     type Response = Connection;
     type Error = TooManyConnections;
     type Future = Ready<Result<Connection, TooManyConnections>>;

@@ -7,7 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::Problem;
+use crate::problem::HttpProblem;
 
 /// The length of the hash in bytes.
 const HASH: usize = 8;
@@ -22,11 +22,11 @@ pub(crate) fn wrapped(list: &str, user: &str, fields: &Map<String, Value>, posit
 }
 
 /// Replaces the cursor of a client by that of the API.
-pub(crate) fn unwrap(list: &str, user: &str, fields: &mut Map<String, Value>) -> Result<(), Problem> {
+pub(crate) fn unwrap(list: &str, user: &str, fields: &mut Map<String, Value>) -> Result<(), HttpProblem> {
     let Some(Value::String(cursor)) = fields.get(AFTER) else { return Ok(()) };
     let wrong = || {
         let detail = "it is no cursor of this list with these filters; begin without it, and use `next` of the answers";
-        Problem::of_parameter(AFTER, detail)
+        HttpProblem::of_parameter(AFTER, detail)
     };
     let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;
     let (claimed, position) = bytes.split_at_checked(HASH).ok_or_else(wrong)?;

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
-use amplifier_session_api::Reach;
+use amplifier_session_api::{AccessRight, Reach};
 use axum::{
     body::Body,
     extract::{RawPathParams, Request},
@@ -12,12 +12,12 @@ use axum::{
 use tokio::time::timeout;
 
 use crate::{
-    answer::Answer,
+    answer::HttpAnswer,
     audit::AuditEntry,
     body,
     call::CallParts,
     connection::{PeerAddress, RequestId},
-    problem::Problem,
+    problem::HttpProblem,
     query,
     routes::{HttpRoute, OpenPage, OpenRoute, RouteBody, RoutePace},
     sign_in::SignedIn,
@@ -33,7 +33,7 @@ pub(crate) async fn answer(
 ) -> Response {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
-    let Origin { id, peer } = Origin::of(&parts);
+    let RequestOrigin { id, peer } = RequestOrigin::of(&parts);
     let address = state.sign_in.client(&parts.headers, peer);
     let signed_in = sign_in(&state, &parts.headers, peer, address);
     let (by, user) = match &signed_in {
@@ -68,12 +68,12 @@ pub(crate) async fn answer(
 }
 
 /// Where a request comes from.
-struct Origin {
+struct RequestOrigin {
     id: String,
     peer: IpAddr,
 }
 
-impl Origin {
+impl RequestOrigin {
     fn of(parts: &Parts) -> Self {
         let id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
         let peer = parts.extensions.get::<PeerAddress>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
@@ -86,7 +86,7 @@ fn sign_in(
     headers: &HeaderMap,
     peer: IpAddr,
     address: IpAddr,
-) -> Result<SignedIn, Problem> {
+) -> Result<SignedIn, HttpProblem> {
     state
         .sign_in
         .caller(headers, peer, state.store().timestamp())
@@ -101,7 +101,7 @@ async fn answer_caller(
     path: &RawPathParams,
     parts: Parts,
     body: Body,
-) -> Result<Answer, Problem> {
+) -> Result<HttpAnswer, HttpProblem> {
     state.limits.request(signed_in.by())?;
     check_rights(&signed_in, route)?;
     let query = parts.uri.query().unwrap_or_default();
@@ -118,20 +118,24 @@ async fn answer_caller(
             RoutePace::Search => Some(state.limits.search().await?),
             _ => None,
         };
-        (route.handler)(call).await
+        let answer = (route.handler)(call).await;
+        if route.right != AccessRight::Read {
+            state.store().note_change();
+        }
+        answer
     };
-    let late = |_| Problem::busy("the answer takes too long; narrow the request", 5);
+    let late = |_| HttpProblem::busy("the answer takes too long; narrow the request", 5);
     timeout(route.pace.limit(), answered).await.map_err(late)?
 }
 
 /// A handler checks rights too, by the operation that it calls. Here, they are checked before the request is read.
-fn check_rights(signed_in: &SignedIn, route: &HttpRoute) -> Result<(), Problem> {
+fn check_rights(signed_in: &SignedIn, route: &HttpRoute) -> Result<(), HttpProblem> {
     let caller = signed_in.caller();
     if !caller.has(route.right) {
-        return Err(Problem::missing_right(route.right));
+        return Err(HttpProblem::missing_right(route.right));
     }
     if route.reach > Reach::Own {
-        caller.scope(route.reach).map_err(|error| Problem::of_operation(error, route))?;
+        caller.scope(route.reach).map_err(|error| HttpProblem::of_operation(error, route))?;
     }
     Ok(())
 }
@@ -173,14 +177,14 @@ pub(crate) async fn answer_unknown(
     status: StatusCode,
 ) -> Response {
     let (parts, _) = request.into_parts();
-    let Origin { id, peer } = Origin::of(&parts);
+    let RequestOrigin { id, peer } = RequestOrigin::of(&parts);
     let address = state.sign_in.client(&parts.headers, peer);
     let problem = match sign_in(&state, &parts.headers, peer, address) {
         Err(problem) => problem,
         Ok(_) if status == StatusCode::METHOD_NOT_ALLOWED => {
-            Problem::new(status, "method_not_allowed", "this path has no such method; /docs lists all")
+            HttpProblem::new(status, "method_not_allowed", "this path has no such method; /docs lists all")
         }
-        Ok(_) => Problem::new(status, "no_such_route", "there is nothing at this path; /docs lists all"),
+        Ok(_) => HttpProblem::new(status, "no_such_route", "there is nothing at this path; /docs lists all"),
     };
     problem.into_response(&id)
 }

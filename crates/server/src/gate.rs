@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, net::SocketAddr};
 
 use axum::http::{HeaderMap, Request, header};
 
-use crate::{problem::Problem, public_url::PublicUrl};
+use crate::{problem::HttpProblem, public_url::PublicUrl};
 
 /// The names of the server.
 #[derive(Debug)]
@@ -39,20 +39,20 @@ impl Gate {
     }
 
     /// Refuses requests with foreign names.
-    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
+    pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), HttpProblem> {
         let host = only(request.headers(), &header::HOST)?;
         // HTTP/2 and requests for proxies name the host in the address.
         let authority = request.uri().authority().map(|authority| authority.as_str());
         let named: Vec<&str> = host.into_iter().chain(authority).collect();
         if named.is_empty() {
-            return Err(Problem::foreign("the request has no header Host"));
+            return Err(HttpProblem::foreign("the request has no header Host"));
         }
         if let Some(foreign) = named.iter().find(|host| !self.hosts.contains(&host.to_ascii_lowercase())) {
-            return Err(Problem::foreign(&format!("this server is not {foreign}")));
+            return Err(HttpProblem::foreign(&format!("this server is not {foreign}")));
         }
         match only(request.headers(), &header::ORIGIN)? {
             Some(origin) if !self.origins.contains(&origin.to_ascii_lowercase()) => {
-                Err(Problem::foreign(&format!("pages of {origin} may not use this server")))
+                Err(HttpProblem::foreign(&format!("pages of {origin} may not use this server")))
             }
             _ => Ok(()),
         }
@@ -60,15 +60,15 @@ impl Gate {
 }
 
 /// The value of a header that must not occur twice.
-fn only<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Result<Option<&'a str>, Problem> {
+fn only<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> Result<Option<&'a str>, HttpProblem> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
         (Some(value), None) => {
             let value = value.to_str().ok().filter(|value| !value.is_empty());
-            value.map(Some).ok_or_else(|| Problem::foreign(&format!("the header {name} is not valid")))
+            value.map(Some).ok_or_else(|| HttpProblem::foreign(&format!("the header {name} is not valid")))
         }
-        (Some(_), Some(_)) => Err(Problem::foreign(&format!("the header {name} occurs twice"))),
+        (Some(_), Some(_)) => Err(HttpProblem::foreign(&format!("the header {name} occurs twice"))),
     }
 }
 

@@ -8,7 +8,7 @@
 //!    tests are made from this table.
 //! 3. `dispatch`: signs the caller in (`sign_in`), checks rights and limits, reads parameters and body, calls the
 //!    handler, and records the request.
-//! 4. `rest`: the handlers. A handler has a `Call`, which exists only for a caller who has signed in, and reads and
+//! 4. `rest`: the handlers. A handler has a `HttpCall`, which exists only for a caller who has signed in, and reads and
 //!    writes only through [`Api`](amplifier_session_api::Api) for this caller: see `call`.
 //!
 //! No handler makes a scope: [`ApiCaller::scope`](amplifier_session_api::ApiCaller::scope) does, from the reach of the

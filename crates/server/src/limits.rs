@@ -16,7 +16,7 @@ use governor::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{problem::Problem, settings::ServerLimits};
+use crate::{problem::HttpProblem, settings::ServerLimits};
 
 type Rates<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
@@ -49,10 +49,10 @@ impl RequestLimits {
     }
 
     /// Counts a request of a caller.
-    pub(crate) fn request(&self, by: &str) -> Result<(), Problem> {
+    pub(crate) fn request(&self, by: &str) -> Result<(), HttpProblem> {
         self.requests.check_key(&by.to_owned()).map_err(|until| {
             let wait = until.wait_time_from(DefaultClock::default().now());
-            Problem::too_many("too many requests with this token", wait.as_secs() + 1)
+            HttpProblem::too_many("too many requests with this token", wait.as_secs() + 1)
         })?;
         if self.requests.len() > MOST_KEYS {
             self.requests.retain_recent();
@@ -62,7 +62,7 @@ impl RequestLimits {
 
     /// Counts a failed attempt to sign in. The failure of who tries too often says only that: others with the same
     /// address and a valid token are not affected.
-    pub(crate) fn failed_sign_in(&self, address: IpAddr, failure: Problem) -> Problem {
+    pub(crate) fn failed_sign_in(&self, address: IpAddr, failure: HttpProblem) -> HttpProblem {
         let counted = self.failed_sign_ins.check_key(&address);
         if self.failed_sign_ins.len() > MOST_KEYS {
             self.failed_sign_ins.retain_recent();
@@ -71,14 +71,14 @@ impl RequestLimits {
             Ok(()) => failure,
             Err(until) => {
                 let wait = until.wait_time_from(DefaultClock::default().now());
-                Problem::too_many("too many attempts to sign in from this address", wait.as_secs() + 1)
+                HttpProblem::too_many("too many attempts to sign in from this address", wait.as_secs() + 1)
             }
         }
     }
 
     /// Waits for the permission to search.
-    pub(crate) async fn search(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        let busy = || Problem::busy("too many searches are waiting", 1);
+    pub(crate) async fn search(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        let busy = || HttpProblem::busy("too many searches are waiting", 1);
         if let Ok(permit) = self.searches.clone().try_acquire_owned() {
             return Ok(permit);
         }
@@ -90,9 +90,9 @@ impl RequestLimits {
     }
 
     /// The permission to export.
-    pub(crate) fn export(&self) -> Result<OwnedSemaphorePermit, Problem> {
+    pub(crate) fn export(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
         let permit = self.exports.clone().try_acquire_owned();
-        permit.map_err(|_| Problem::busy("too many exports are running", 10))
+        permit.map_err(|_| HttpProblem::busy("too many exports are running", 10))
     }
 
     /// The number of searches that are waiting.
@@ -154,7 +154,7 @@ mod tests {
     fn failed_attempts_are_counted_by_address() {
         let limits = limits();
         let failed = |address: &str| {
-            let failure = Problem::unauthenticated("x", "Bearer");
+            let failure = HttpProblem::unauthenticated("x", "Bearer");
             limits.failed_sign_in(address.parse().unwrap(), failure).status().as_u16()
         };
         assert_eq!([failed("192.0.2.1"), failed("192.0.2.1"), failed("192.0.2.1")], [401, 401, 429]);

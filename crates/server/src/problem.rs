@@ -13,7 +13,7 @@ use crate::routes::{HttpRoute, fields_to_names};
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct HttpProblem {
     status: StatusCode,
     /// The end of the type, one word in `snake_case`.
     kind: &'static str,
@@ -29,7 +29,7 @@ pub(crate) struct Problem {
     logged: Option<String>,
 }
 
-impl Problem {
+impl HttpProblem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status,
@@ -180,11 +180,11 @@ impl Problem {
 const IN_LOG: &str = "the server can't answer; its log has the reason, with the id in `instance`";
 
 /// The same for sessions of others and of nobody.
-fn session_not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "session_not_found", "no session in this scope has this address")
+fn session_not_found() -> HttpProblem {
+    HttpProblem::new(StatusCode::NOT_FOUND, "session_not_found", "no session in this scope has this address")
 }
 
-fn of_request(invalid: &InvalidRequest) -> Problem {
+fn of_request(invalid: &InvalidRequest) -> HttpProblem {
     let field = match invalid {
         InvalidRequest::NotADate { .. } | InvalidRequest::EndsBeforeItBegins { .. } => Some("until"),
         InvalidRequest::UnknownTimeZone { .. } => Some("tz"),
@@ -203,14 +203,14 @@ fn of_request(invalid: &InvalidRequest) -> Problem {
     };
     // A date can be the beginning or the end.
     let field = if matches!(invalid, InvalidRequest::NotADate { .. }) { None } else { field };
-    let problem = Problem::new(StatusCode::BAD_REQUEST, "validation", invalid.to_string());
+    let problem = HttpProblem::new(StatusCode::BAD_REQUEST, "validation", invalid.to_string());
     match field {
         Some(field) => problem.about(field),
         None => problem,
     }
 }
 
-fn of_store(error: &Error) -> Problem {
+fn of_store(error: &Error) -> HttpProblem {
     let kind = error.kind();
     let status = match kind {
         ErrorKind::SessionNotFound => return session_not_found(),
@@ -230,7 +230,7 @@ fn of_store(error: &Error) -> Problem {
         _ if is_ours => IN_LOG,
         _ => error.message(),
     };
-    let mut problem = Problem::new(status, kind.as_str(), detail);
+    let mut problem = HttpProblem::new(status, kind.as_str(), detail);
     problem.is_retryable = error.is_retryable();
     problem.field = error.field().map(|field| field.as_str().to_owned());
     problem.logged = is_ours.then(|| with_causes(error));

@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use serde_json::{Map, Number, Value};
 
 use crate::{
-    problem::Problem,
+    problem::HttpProblem,
     routes::{HttpRoute, ParameterKind, RouteParameter},
 };
 
@@ -14,7 +14,7 @@ pub(crate) fn fields_of_query<'a>(
     route: &HttpRoute,
     path: impl Iterator<Item = (&'a str, &'a str)>,
     query: &str,
-) -> Result<Map<String, Value>, Problem> {
+) -> Result<Map<String, Value>, HttpProblem> {
     let mut fields = Map::new();
     for (name, value) in path {
         let parameter = parameter(route, name)?;
@@ -23,7 +23,7 @@ pub(crate) fn fields_of_query<'a>(
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         let parameter = parameter(route, &name)?;
         if route.is_in_path(parameter) {
-            return Err(Problem::of_parameter(&name, "it is a part of the path"));
+            return Err(HttpProblem::of_parameter(&name, "it is a part of the path"));
         }
         let value = value_of(parameter, &value)?;
         match (fields.get_mut(parameter.field), value) {
@@ -31,7 +31,7 @@ pub(crate) fn fields_of_query<'a>(
                 fields.insert(parameter.field.to_owned(), value);
             }
             (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
-            _ => return Err(Problem::of_parameter(&name, "it is given twice")),
+            _ => return Err(HttpProblem::of_parameter(&name, "it is given twice")),
         }
     }
     Ok(fields)
@@ -42,22 +42,23 @@ pub(crate) fn add_fields_of_body(
     route: &HttpRoute,
     body: &Bytes,
     fields: &mut Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), HttpProblem> {
     if body.is_empty() {
         return Ok(());
     }
-    let wrong =
-        |error: serde_json::Error| Problem::of_parameter("body", format!("it is not a JSON object: {error}"));
+    let wrong = |error: serde_json::Error| {
+        HttpProblem::of_parameter("body", format!("it is not a JSON object: {error}"))
+    };
     let object: Map<String, Value> = serde_json::from_slice(body).map_err(wrong)?;
     for (name, value) in object {
         let parameter = parameter(route, &name)?;
         if route.is_in_path(parameter) || fields.contains_key(parameter.field) {
-            return Err(Problem::of_parameter(&name, "it is given twice"));
+            return Err(HttpProblem::of_parameter(&name, "it is given twice"));
         }
         if let (ParameterKind::Count(most), Some(count)) = (parameter.kind, value.as_u64())
             && count > most
         {
-            return Err(Problem::of_parameter(&name, format!("must be at most {most}")));
+            return Err(HttpProblem::of_parameter(&name, format!("must be at most {most}")));
         }
         // In JSON, `null` is as good as nothing.
         if !value.is_null() {
@@ -68,13 +69,13 @@ pub(crate) fn add_fields_of_body(
 }
 
 /// Checks that required parameters are there.
-pub(crate) fn check_required(route: &HttpRoute, fields: &Map<String, Value>) -> Result<(), Problem> {
+pub(crate) fn check_required(route: &HttpRoute, fields: &Map<String, Value>) -> Result<(), HttpProblem> {
     let missing =
         route.parameters().find(|parameter| parameter.is_required && !fields.contains_key(parameter.field));
-    missing.map_or(Ok(()), |parameter| Err(Problem::of_parameter(parameter.name, "it is missing")))
+    missing.map_or(Ok(()), |parameter| Err(HttpProblem::of_parameter(parameter.name, "it is missing")))
 }
 
-fn parameter(route: &HttpRoute, name: &str) -> Result<&'static RouteParameter, Problem> {
+fn parameter(route: &HttpRoute, name: &str) -> Result<&'static RouteParameter, HttpProblem> {
     route.parameters().find(|parameter| parameter.name == name).ok_or_else(|| {
         let known: Vec<&str> = route
             .parameters()
@@ -83,12 +84,12 @@ fn parameter(route: &HttpRoute, name: &str) -> Result<&'static RouteParameter, P
             .collect();
         let known =
             if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-        Problem::of_parameter(name, format!("{} has no such parameter; {known}", route.path))
+        HttpProblem::of_parameter(name, format!("{} has no such parameter; {known}", route.path))
     })
 }
 
-fn value_of(parameter: &RouteParameter, text: &str) -> Result<Value, Problem> {
-    let wrong = |must: String| Problem::of_parameter(parameter.name, must);
+fn value_of(parameter: &RouteParameter, text: &str) -> Result<Value, HttpProblem> {
+    let wrong = |must: String| HttpProblem::of_parameter(parameter.name, must);
     match parameter.kind {
         ParameterKind::Text => Ok(text.into()),
         ParameterKind::Texts => Ok(vec![text].into()),
@@ -132,13 +133,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::routes::ROUTES;
+    use crate::routes::routes;
 
     fn route(name: &str) -> &'static HttpRoute {
-        ROUTES.iter().find(|route| route.name == name).unwrap()
+        routes().find(|route| route.name == name).unwrap()
     }
 
-    fn fields(query: &str) -> Result<Value, Problem> {
+    fn fields(query: &str) -> Result<Value, HttpProblem> {
         fields_of_query(route("search"), std::iter::empty(), query).map(Value::Object)
     }
 

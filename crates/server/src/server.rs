@@ -17,10 +17,10 @@ use axum_server::{Handle, Server, tls_rustls::RustlsAcceptor};
 use crate::{
     audit::AuditLog,
     call::StoreHandles,
-    connection::{ConnectionSlots, Connections},
+    connection::{AcceptedConnections, ConnectionSlots},
     dispatch,
     gate::Gate,
-    routes::{HttpVerb, OPEN_ROUTES, ROUTES},
+    routes::{HttpVerb, OPEN_ROUTES, routes},
     settings::{ServerError, ServerSettings},
     sign_in::SignIn,
     state::ServerState,
@@ -33,7 +33,7 @@ const HEADERS: u32 = 32 * 1024;
 /// The requests that an HTTP/2 connection may have at the same time.
 const STREAMS: u32 = 64;
 
-/// A server that listens. Connections are answered by [`Self::run`].
+/// A server that listens. AcceptedConnections are answered by [`Self::run`].
 #[derive(Debug)]
 pub struct SessionServer {
     settings: ServerSettings,
@@ -98,6 +98,7 @@ impl SessionServer {
         limit_requests(&mut server, &settings);
         let server = server.first_request_timeout(settings.limits.headers);
         let connections = connections(&settings, &state, address);
+        let keep_index = state.store().clone().keep_index();
         let stopping = async {
             stop.await;
             state.stop();
@@ -123,6 +124,7 @@ impl SessionServer {
         tokio::select! {
             served = served => served,
             () = stopping => Ok(()),
+            () = keep_index => Ok(()),
         }
     }
 }
@@ -134,13 +136,17 @@ fn limit_requests(server: &mut Server<SocketAddr>, settings: &ServerSettings) {
     builder.http2().max_header_list_size(HEADERS).max_concurrent_streams(STREAMS);
 }
 
-fn connections(settings: &ServerSettings, state: &Arc<ServerState>, address: SocketAddr) -> Connections {
+fn connections(
+    settings: &ServerSettings,
+    state: &Arc<ServerState>,
+    address: SocketAddr,
+) -> AcceptedConnections {
     let gate = Gate::new(address, settings.tls.is_some(), settings.public_url.as_ref());
     let proxies = state.clone();
     let is_proxy = move |peer| proxies.sign_in.is_proxy(peer);
     let limits = &settings.limits;
     let slots = ConnectionSlots::new(limits.connections, limits.connections_of_peer, is_proxy);
-    Connections { router: router(state), gate: Arc::new(gate), slots }
+    AcceptedConnections { router: router(state), gate: Arc::new(gate), slots }
 }
 
 /// The router of the tables of routes.
@@ -155,7 +161,7 @@ fn router(state: &Arc<ServerState>) -> Router {
         let answer = move || dispatch::answer_everyone(state, route);
         router = router.route(route.path, MethodRouter::new().on(MethodFilter::GET, answer));
     }
-    for route in ROUTES {
+    for route in routes() {
         let state = state.clone();
         let answer =
             move |path: RawPathParams, request: Request| dispatch::answer(state, route, path, request);

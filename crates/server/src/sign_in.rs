@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 
 use crate::{
     network::AddressRange,
-    problem::Problem,
+    problem::HttpProblem,
     settings::ProxySignIn,
     tokens::{AccessToken, TokenBook},
 };
@@ -55,14 +55,14 @@ impl SignIn {
         headers: &HeaderMap,
         peer: IpAddr,
         now: Timestamp,
-    ) -> Result<SignedIn, Problem> {
+    ) -> Result<SignedIn, HttpProblem> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         match (given.next(), given.next()) {
             (Some(given), None) => {
                 let token = given.to_str().ok().and_then(bearer).and_then(AccessToken::parse);
                 let record = token.and_then(|token| self.tokens.find(&token, now));
                 let record = record.ok_or_else(|| {
-                    Problem::unauthenticated(
+                    HttpProblem::unauthenticated(
                         "the token is not valid: it is mistyped, expired or revoked",
                         INVALID_TOKEN,
                     )
@@ -70,14 +70,15 @@ impl SignIn {
                 Ok(SignedIn { caller: record.caller(), by: record.id })
             }
             (Some(_), Some(_)) => {
-                Err(Problem::unauthenticated("the header authorization occurs twice", INVALID_TOKEN))
+                Err(HttpProblem::unauthenticated("the header authorization occurs twice", INVALID_TOKEN))
             }
             (None, _) => self.of_proxy(headers, peer),
         }
     }
 
-    fn of_proxy(&self, headers: &HeaderMap, peer: IpAddr) -> Result<SignedIn, Problem> {
-        let missing = || Problem::unauthenticated("a token is needed: Authorization: Bearer ams_…", NO_TOKEN);
+    fn of_proxy(&self, headers: &HeaderMap, peer: IpAddr) -> Result<SignedIn, HttpProblem> {
+        let missing =
+            || HttpProblem::unauthenticated("a token is needed: Authorization: Bearer ams_…", NO_TOKEN);
         let proxy = self.of_proxy.as_ref().ok_or_else(missing)?;
         let mut named = headers.get_all(&proxy.header).iter();
         let (Some(user), None) = (named.next(), named.next()) else { return Err(missing()) };

@@ -12,7 +12,7 @@ use tokio::{
     task::{JoinHandle, spawn_blocking},
 };
 
-use crate::problem::Problem;
+use crate::problem::HttpProblem;
 
 /// The size of a piece.
 const PIECE: usize = 64 * 1024;
@@ -21,9 +21,9 @@ const WAITING: usize = 4;
 
 /// A body with what `write` writes. The first piece, or the failure before it, is waited for, so that a failure has its
 /// status. A later failure breaks the connection, so that the client does not take a part for the whole.
-pub(crate) async fn written<W>(write: W) -> Result<Body, Problem>
+pub(crate) async fn written<W>(write: W) -> Result<Body, HttpProblem>
 where
-    W: AsyncFnOnce(&mut PieceWriter) -> Result<(), Problem> + Send + 'static,
+    W: AsyncFnOnce(&mut PieceWriter) -> Result<(), HttpProblem> + Send + 'static,
 {
     let (sender, pieces) = sync_channel(WAITING);
     // A thread of its own, because the writer blocks it while the client is slow.
@@ -31,33 +31,33 @@ where
         let mut writer = PieceWriter { sender, piece: Vec::new() };
         Handle::current().block_on(async {
             write(&mut writer).await?;
-            writer.flush().map_err(|error| Problem::internal(error.to_string()))
+            writer.flush().map_err(|error| HttpProblem::internal(error.to_string()))
         })
     });
     let (first, pieces) = next(pieces).await?;
     let Some(first) = first else {
-        writing.await.map_err(|error| Problem::internal(error.to_string()))??;
+        writing.await.map_err(|error| HttpProblem::internal(error.to_string()))??;
         return Ok(Body::empty());
     };
-    let pieces = Pieces { first: Some(first), pieces: Some(pieces), writing: Some(writing) };
-    Ok(Body::from_stream(stream::unfold(pieces, Pieces::next)))
+    let pieces = BodyPieces { first: Some(first), pieces: Some(pieces), writing: Some(writing) };
+    Ok(Body::from_stream(stream::unfold(pieces, BodyPieces::next)))
 }
 
 /// The next piece, which is waited for on a thread for blocking work.
-async fn next(pieces: Receiver<Bytes>) -> Result<(Option<Bytes>, Receiver<Bytes>), Problem> {
+async fn next(pieces: Receiver<Bytes>) -> Result<(Option<Bytes>, Receiver<Bytes>), HttpProblem> {
     spawn_blocking(move || (pieces.recv().ok(), pieces))
         .await
-        .map_err(|error| Problem::internal(error.to_string()))
+        .map_err(|error| HttpProblem::internal(error.to_string()))
 }
 
 /// The rest of a body.
-struct Pieces {
+struct BodyPieces {
     first: Option<Bytes>,
     pieces: Option<Receiver<Bytes>>,
-    writing: Option<JoinHandle<Result<(), Problem>>>,
+    writing: Option<JoinHandle<Result<(), HttpProblem>>>,
 }
 
-impl Pieces {
+impl BodyPieces {
     async fn next(mut self) -> Option<(io::Result<Bytes>, Self)> {
         if let Some(first) = self.first.take() {
             return Some((Ok(first), self));
@@ -110,7 +110,7 @@ mod tests {
         let body = written(async |writer| {
             (0..50_000)
                 .try_for_each(|line| writeln!(writer, "{line}"))
-                .map_err(|_| Problem::internal("closed"))
+                .map_err(|_| HttpProblem::internal("closed"))
         });
         let bytes = body.await.unwrap().collect().await.unwrap().to_bytes();
         assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 50_000);
@@ -120,11 +120,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_has_its_status_or_breaks_the_body() {
-        let failed = written(async |_| Err(Problem::busy("x", 1))).await;
+        let failed = written(async |_| Err(HttpProblem::busy("x", 1))).await;
         assert_eq!(failed.unwrap_err().status().as_u16(), 503);
         let broken = written(async |writer| {
-            writer.write_all(&[b'x'; 2 * PIECE]).map_err(|_| Problem::internal("closed"))?;
-            Err(Problem::busy("x", 1))
+            writer.write_all(&[b'x'; 2 * PIECE]).map_err(|_| HttpProblem::internal("closed"))?;
+            Err(HttpProblem::busy("x", 1))
         });
         assert!(broken.await.unwrap().collect().await.is_err());
     }

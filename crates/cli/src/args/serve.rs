@@ -23,8 +23,7 @@ once.
 Examples:
   amplifier-sessions serve
   curl -H \"Authorization: Bearer $(cat ~/.amplifier/server-token)\" http://127.0.0.1:7878/v1/sessions
-  amplifier-sessions serve --listen 0.0.0.0:8443 --public-url https://sessions.example.com:8443 \\
-    --tls-cert cert.pem --tls-key key.pem
+  amplifier-sessions serve --listen 0.0.0.0:443 --public-url https://example.com --tls-cert cert.pem --tls-key key.pem
   amplifier-sessions serve --public-url https://sessions.example.com --behind-proxy --trusted-proxy 127.0.0.1")]
 pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 is any free port

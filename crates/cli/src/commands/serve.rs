@@ -7,7 +7,7 @@ use amplifier_session_storage::model::Timestamp;
 
 use super::token::token_file;
 use crate::{
-    app::App,
+    app::{App, with_turns},
     args::ServeArgs,
     failure::{Failure, Outcome, say},
 };
@@ -49,14 +49,16 @@ fn settings(app: &App, args: ServeArgs) -> Result<ServerSettings, Failure> {
 /// Opens the store twice, so that readers come first: a file of SQLite gives way to them by handle.
 async fn open(app: &App) -> Result<StoreHandles, Failure> {
     let url = app.store_url()?;
-    let writes = app.storage(&url, app.settings()?).await?;
+    let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(app.settings()?);
+    let opened = async |options| Ok::<_, Failure>(with_turns(app.open(&url, options).await?, None));
+    let writes = opened(options.clone()).await?;
     if let Some(user) = &writes.backend().info().only_user {
         let message = format!("this role of the database reads and writes only sessions of {user}");
         return Err(Failure::failed(message, "connect as a role that row level security does not restrict"));
     }
     // Other files can be opened only once.
     let is_shared = url.file().is_some() && !url.backend().read_only;
-    let reads = if is_shared { app.storage(&url, app.settings()?).await? } else { writes.clone() };
+    let reads = if is_shared { opened(options).await? } else { writes.clone() };
     Ok(StoreHandles::new(reads, writes))
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{answer::Answer, call::Call, routes::Answering};
+use crate::{answer::HttpAnswer, call::HttpCall, routes::Answering};
 
 /// The caller, as the server knows them.
 #[derive(Debug, Serialize)]
@@ -25,11 +25,11 @@ struct VersionView {
 }
 
 /// GET /v1/me
-pub(crate) fn me(call: Call) -> Answering {
+pub(crate) fn me(call: HttpCall) -> Answering {
     Box::pin(async move {
         let caller = call.signed_in().caller();
         let viewer = caller.viewer();
-        Answer::json(&CallerView {
+        HttpAnswer::json(&CallerView {
             user_id: viewer.user_id.as_str(),
             teams: &viewer.team_ids,
             org: viewer.org_id.as_deref(),
@@ -41,6 +41,6 @@ pub(crate) fn me(call: Call) -> Answering {
 }
 
 /// GET /v1/version
-pub(crate) fn version(_: Call) -> Answering {
-    Box::pin(async { Answer::json(&VersionView { version: env!("CARGO_PKG_VERSION"), api: ["v1"] }) })
+pub(crate) fn version(_: HttpCall) -> Answering {
+    Box::pin(async { HttpAnswer::json(&VersionView { version: env!("CARGO_PKG_VERSION"), api: ["v1"] }) })
 }

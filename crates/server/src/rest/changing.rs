@@ -10,7 +10,9 @@ use amplifier_session_api::{
 use tokio::sync::OwnedMutexGuard;
 
 use super::operations;
-use crate::{answer::Answer, call::Call, problem::Problem, rest::reading::version_of, routes::Answering};
+use crate::{
+    answer::HttpAnswer, call::HttpCall, problem::HttpProblem, rest::reading::version_of, routes::Answering,
+};
 
 operations! {
     /// POST /v1/summaries
@@ -22,7 +24,7 @@ macro_rules! changes {
     ($($(#[$doc:meta])* $name:ident: $request:ty => $operation:ident;)*) => {
         $(
             $(#[$doc])*
-            pub(crate) fn $name(call: Call) -> Answering {
+            pub(crate) fn $name(call: HttpCall) -> Answering {
                 Box::pin(async move {
                     let request: $request = call.request()?;
                     let _change = begin_change(&call, &request.session).await?;
@@ -43,20 +45,23 @@ changes! {
 }
 
 /// Waits until no other request changes a session of the caller, and checks the version that the client has seen.
-pub(super) async fn begin_change(call: &Call, session: &str) -> Result<Option<OwnedMutexGuard<()>>, Problem> {
+pub(super) async fn begin_change(
+    call: &HttpCall,
+    session: &str,
+) -> Result<Option<OwnedMutexGuard<()>>, HttpProblem> {
     let change = call.state().begin_change(call.signed_in().caller().user().as_str()).await;
     if call.expects_version() {
         let request = SessionRequest { scope: Reach::Own, session: session.to_owned(), short_ids: false };
         let answer = call.api().session(&request).await.map_err(|error| call.problem(error))?;
         if !call.has_seen(&version_of(&answer.response)?) {
-            return Err(Problem::changed());
+            return Err(HttpProblem::changed());
         }
     }
     Ok(change)
 }
 
 /// POST /v1/sessions/{id}/secrets/purge
-pub(crate) fn purge_secrets(mut call: Call) -> Answering {
+pub(crate) fn purge_secrets(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let dry_run = call.take_flag("dry_run");
         let request: PurgePreviewRequest = call.request()?;
@@ -64,7 +69,7 @@ pub(crate) fn purge_secrets(mut call: Call) -> Answering {
         let preview =
             call.api().purge_secrets_preview(&request).await.map_err(|error| call.problem(error))?;
         if dry_run {
-            return Answer::of(&preview);
+            return HttpAnswer::of(&preview);
         }
         let preview = preview.response;
         let request = PurgeSecretsRequest {

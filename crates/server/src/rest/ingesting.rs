@@ -8,32 +8,32 @@ use amplifier_session_core::{ErrorField, ErrorKind, model::LineKind};
 use axum::http::StatusCode;
 use serde_json::json;
 
-use crate::{call::Call, problem::Problem, routes::Answering};
+use crate::{call::HttpCall, problem::HttpProblem, routes::Answering};
 
 /// PUT /v1/sessions/{id}/transcript
-pub(crate) fn transcript(call: Call) -> Answering {
+pub(crate) fn transcript(call: HttpCall) -> Answering {
     Box::pin(lines(call, LineKind::Message))
 }
 
 /// PUT /v1/sessions/{id}/events
-pub(crate) fn events(call: Call) -> Answering {
+pub(crate) fn events(call: HttpCall) -> Answering {
     Box::pin(lines(call, LineKind::Event))
 }
 
 /// PUT /v1/sessions/{id}/metadata
-pub(crate) fn metadata(mut call: Call) -> Answering {
+pub(crate) fn metadata(mut call: HttpCall) -> Answering {
     Box::pin(async move {
-        let text =
-            std::str::from_utf8(call.body()).map_err(|_| Problem::of_parameter("body", "it is not UTF-8"))?;
+        let text = std::str::from_utf8(call.body())
+            .map_err(|_| HttpProblem::of_parameter("body", "it is not UTF-8"))?;
         let file = SentFile { name: "metadata.json".to_owned(), text: text.to_owned() };
         let request = IngestRequest { metadata_files: vec![file], ..session_of(&mut call).await? };
         call.answer(call.api().ingest(&request).await)
     })
 }
 
-async fn lines(mut call: Call, kind: LineKind) -> Result<crate::answer::Answer, Problem> {
+async fn lines(mut call: HttpCall, kind: LineKind) -> Result<crate::answer::HttpAnswer, HttpProblem> {
     let start = call.take_count("start").unwrap_or_default();
-    let start = u32::try_from(start).map_err(|_| Problem::of_parameter("from", "it is too large"))?;
+    let start = u32::try_from(start).map_err(|_| HttpProblem::of_parameter("from", "it is too large"))?;
     let whole = call.take_flag("whole");
     let sent = SentLines { start, whole, lines: split(call.body())? };
     let mut request = session_of(&mut call).await?;
@@ -51,11 +51,11 @@ async fn lines(mut call: Call, kind: LineKind) -> Result<crate::answer::Answer, 
     }
     let stored = stored(&call, &request, kind).await;
     let detail = format!("the lines begin after the {stored} stored ones; send those from {stored} on");
-    Err(Problem::new(StatusCode::CONFLICT, "begins_late", detail).about("from").with("stored", stored))
+    Err(HttpProblem::new(StatusCode::CONFLICT, "begins_late", detail).about("from").with("stored", stored))
 }
 
 /// The lines of a body, without their ends. The last one needs none.
-fn split(body: &[u8]) -> Result<Vec<String>, Problem> {
+fn split(body: &[u8]) -> Result<Vec<String>, HttpProblem> {
     let body = body.strip_suffix(b"\n").unwrap_or(body);
     if body.is_empty() {
         return Ok(Vec::new());
@@ -64,17 +64,17 @@ fn split(body: &[u8]) -> Result<Vec<String>, Problem> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         // The stored bytes must be those that were sent.
         String::from_utf8(line.to_vec())
-            .map_err(|_| Problem::of_parameter("body", format!("line {} is not UTF-8", number + 1)))
+            .map_err(|_| HttpProblem::of_parameter("body", format!("line {} is not UTF-8", number + 1)))
     };
     body.split(|byte| *byte == b'\n').enumerate().map(text).collect()
 }
 
 /// The request without lines. What it does not say about a stored session stays as it is.
-async fn session_of(call: &mut Call) -> Result<IngestRequest, Problem> {
+async fn session_of(call: &mut HttpCall) -> Result<IngestRequest, HttpProblem> {
     let id = call.take_text("session").unwrap_or_default();
     if !["project_slug", "host_id"].iter().all(|field| call.has(field)) {
         let stored = stored_session(call, &id).await.ok_or_else(|| {
-            Problem::of_parameter("project", "the session is new, so `project` and `host` are needed")
+            HttpProblem::of_parameter("project", "the session is new, so `project` and `host` are needed")
         })?;
         call.set_default("project_slug", stored.project_slug.as_str());
         call.set_default("host_id", stored.host_id.as_str());
@@ -83,7 +83,7 @@ async fn session_of(call: &mut Call) -> Result<IngestRequest, Problem> {
     call.request()
 }
 
-async fn stored_session(call: &Call, id: &str) -> Option<amplifier_session_core::model::Session> {
+async fn stored_session(call: &HttpCall, id: &str) -> Option<amplifier_session_core::model::Session> {
     let request: SessionRequest = serde_json::from_value(json!({"session": id})).ok()?;
     let session = call.api().session(&request).await.ok()?.response.session.session;
     // The address of another session may begin with the id.
@@ -91,7 +91,7 @@ async fn stored_session(call: &Call, id: &str) -> Option<amplifier_session_core:
 }
 
 /// The number of stored lines.
-async fn stored(call: &Call, request: &IngestRequest, kind: LineKind) -> u32 {
+async fn stored(call: &HttpCall, request: &IngestRequest, kind: LineKind) -> u32 {
     let session = stored_session(call, request.session_id.as_str()).await;
     session.map_or(0, |session| match kind {
         LineKind::Message => session.message_count,

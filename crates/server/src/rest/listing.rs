@@ -10,7 +10,7 @@ use amplifier_session_api::operations::{
 use serde_json::json;
 
 use super::operations;
-use crate::{answer::Answer, call::Call, routes::Answering};
+use crate::{answer::HttpAnswer, call::HttpCall, routes::Answering};
 
 operations! {
     /// GET /v1/projects
@@ -34,29 +34,29 @@ operations! {
 }
 
 /// GET /v1/sessions
-pub(crate) fn sessions(mut call: Call) -> Answering {
+pub(crate) fn sessions(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         call.read_cursor()?;
         let request: SessionsRequest = call.request()?;
         let mut answer = call.api().sessions(&request).await.map_err(|error| call.problem(error))?;
         answer.response.next = call.cursor(answer.response.next.take());
-        Answer::of(&answer)
+        HttpAnswer::of(&answer)
     })
 }
 
 /// GET /v1/events
-pub(crate) fn events(mut call: Call) -> Answering {
+pub(crate) fn events(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         call.read_cursor()?;
         let request: EventsRequest = call.request()?;
         let mut answer = call.api().events(&request).await.map_err(|error| call.problem(error))?;
         answer.response.end.next = call.cursor(answer.response.end.next.take());
-        Answer::of(&answer)
+        HttpAnswer::of(&answer)
     })
 }
 
 /// GET /v1/secrets and /v1/sessions/{id}/secrets
-pub(crate) fn secrets(mut call: Call) -> Answering {
+pub(crate) fn secrets(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         if let Some(session) = call.take_text("session") {
             call.set("sessions", json!([session]));
@@ -67,7 +67,7 @@ pub(crate) fn secrets(mut call: Call) -> Answering {
 }
 
 /// GET /v1/vectors
-pub(crate) fn vectors(call: Call) -> Answering {
+pub(crate) fn vectors(call: HttpCall) -> Answering {
     Box::pin(async move {
         let request: VectorStatusRequest = call.request()?;
         call.answer(call.api().vector_status(&request).await)

@@ -14,9 +14,9 @@ use amplifier_session_api::operations::{
 
 use super::{answer_limits, operations, within};
 use crate::{
-    answer::{Answer, entity_tag},
-    call::Call,
-    problem::Problem,
+    answer::{HttpAnswer, entity_tag},
+    call::HttpCall,
+    problem::HttpProblem,
     routes::Answering,
     stream,
 };
@@ -36,23 +36,23 @@ operations! {
 }
 
 /// GET /v1/sessions/{id}
-pub(crate) fn session(call: Call) -> Answering {
+pub(crate) fn session(call: HttpCall) -> Answering {
     Box::pin(async move {
         let request: SessionRequest = call.request()?;
         let answer = call.api().session(&request).await.map_err(|error| call.problem(error))?;
         let version = version_of(&answer.response)?;
-        Ok(Answer::of(&answer)?.with_tag(Some(version)))
+        Ok(HttpAnswer::of(&answer)?.with_tag(Some(version)))
     })
 }
 
 /// The version of a session, for `ETag` and `If-Match`.
-pub(super) fn version_of(session: &SessionResponse) -> Result<String, Problem> {
-    let text = serde_json::to_vec(session).map_err(|error| Problem::internal(error.to_string()))?;
+pub(super) fn version_of(session: &SessionResponse) -> Result<String, HttpProblem> {
+    let text = serde_json::to_vec(session).map_err(|error| HttpProblem::internal(error.to_string()))?;
     Ok(entity_tag(&text))
 }
 
 /// GET /v1/sessions/{id}/messages
-pub(crate) fn messages(mut call: Call) -> Answering {
+pub(crate) fn messages(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let limits = answer_limits(&mut call);
         let request: MessagesRequest = call.request()?;
@@ -63,7 +63,7 @@ pub(crate) fn messages(mut call: Call) -> Answering {
 }
 
 /// GET /v1/sessions/{id}/messages/{n} and /v1/sessions/{id}/turns/{n}/context
-pub(crate) fn context(mut call: Call) -> Answering {
+pub(crate) fn context(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let limits = answer_limits(&mut call);
         let request: ContextRequest = call.request()?;
@@ -74,7 +74,7 @@ pub(crate) fn context(mut call: Call) -> Answering {
 }
 
 /// GET /v1/sessions/{id}/events
-pub(crate) fn session_events(call: Call) -> Answering {
+pub(crate) fn session_events(call: HttpCall) -> Answering {
     Box::pin(async move {
         let request: SessionEventsRequest = call.request()?;
         call.answer(call.api().session_events(&request).await)
@@ -82,21 +82,21 @@ pub(crate) fn session_events(call: Call) -> Answering {
 }
 
 /// GET /v1/sessions/{id}/events/{n}
-pub(crate) fn event(mut call: Call) -> Answering {
+pub(crate) fn event(mut call: HttpCall) -> Answering {
     call.set("limit", 1);
     session_events(call)
 }
 
 /// GET /v1/export and /v1/sessions/{id}/export
-pub(crate) fn export(call: Call) -> Answering {
+pub(crate) fn export(call: HttpCall) -> Answering {
     Box::pin(async move {
         let permit = call.state().limits.export()?;
         let request: ExportRequest = call.request()?;
-        let write = async move |out: &mut stream::PieceWriter| -> Result<(), Problem> {
+        let write = async move |out: &mut stream::PieceWriter| -> Result<(), HttpProblem> {
             let _permit = permit;
             call.api().export(&request, out).await.map(drop).map_err(|error| call.problem(error))
         };
         let body = stream::written(write).await?;
-        Ok(Answer::Stream { body, content_type: JSON_LINES, file: "sessions.jsonl" })
+        Ok(HttpAnswer::Stream { body, content_type: JSON_LINES, file: "sessions.jsonl" })
     })
 }

@@ -8,10 +8,10 @@ use amplifier_session_api::operations::{
 use serde_json::{Value, json};
 
 use super::changing::begin_change;
-use crate::{answer::Answer, call::Call, routes::Answering};
+use crate::{answer::HttpAnswer, call::HttpCall, routes::Answering};
 
 /// DELETE /v1/sessions/{id}
-pub(crate) fn delete_one(mut call: Call) -> Answering {
+pub(crate) fn delete_one(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let session = call.take_text("session").unwrap_or_default();
         let _change = begin_change(&call, &session).await?;
@@ -21,13 +21,13 @@ pub(crate) fn delete_one(mut call: Call) -> Answering {
 }
 
 /// POST /v1/sessions/delete
-pub(crate) fn delete(mut call: Call) -> Answering {
+pub(crate) fn delete(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let dry_run = call.take_flag("dry_run");
         let request: DeletePreviewRequest = call.request()?;
         let preview = call.api().delete_preview(&request).await.map_err(|error| call.problem(error))?;
         if dry_run {
-            return Answer::of(&preview);
+            return HttpAnswer::of(&preview);
         }
         let found = preview.response.would_delete.unwrap_or_default();
         let session_ids = found.into_iter().map(|view| view.session.session_id).collect();
@@ -36,13 +36,13 @@ pub(crate) fn delete(mut call: Call) -> Answering {
 }
 
 /// POST /v1/superseded/delete
-pub(crate) fn prune(mut call: Call) -> Answering {
+pub(crate) fn prune(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let dry_run = call.take_flag("dry_run");
         let request: PrunePreviewRequest = call.request()?;
         let preview = call.api().prune_preview(&request).await.map_err(|error| call.problem(error))?;
         if dry_run {
-            return Answer::of(&preview);
+            return HttpAnswer::of(&preview);
         }
         let sessions = preview.response.sessions().iter().map(Into::into).collect();
         call.answer(call.api().prune(&PruneRequest { sessions }).await)
@@ -50,7 +50,7 @@ pub(crate) fn prune(mut call: Call) -> Answering {
 }
 
 /// POST /v1/sessions/{id}/rewind
-pub(crate) fn rewind(mut call: Call) -> Answering {
+pub(crate) fn rewind(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let dry_run = call.take_flag("dry_run");
         let at_most = call.take("at_most");
@@ -58,7 +58,7 @@ pub(crate) fn rewind(mut call: Call) -> Answering {
         let _change = begin_change(&call, &request.session).await?;
         let preview = call.api().rewind_preview(&request).await.map_err(|error| call.problem(error))?;
         if dry_run {
-            return Answer::of(&preview);
+            return HttpAnswer::of(&preview);
         }
         call.take("session");
         call.set("session_id", preview.response.session.session.session_id.as_str());

@@ -6,7 +6,7 @@ use amplifier_session_api::{
 };
 
 use super::{answer_limits, operations, within};
-use crate::{call::Call, problem::Problem, routes::Answering};
+use crate::{call::HttpCall, problem::HttpProblem, routes::Answering};
 
 operations! {
     /// GET /v1/timeline
@@ -14,7 +14,7 @@ operations! {
 }
 
 /// GET and POST /v1/search
-pub(crate) fn search(mut call: Call) -> Answering {
+pub(crate) fn search(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let limits = answer_limits(&mut call);
         let group = call.take_text("group");
@@ -22,7 +22,7 @@ pub(crate) fn search(mut call: Call) -> Answering {
         let unit = call.take_text("unit");
         let request: SearchRequest = call.request()?;
         if request.query.query.trim().is_empty() && request.query.files.is_empty() {
-            return Err(Problem::of_parameter("q", "it is missing"));
+            return Err(HttpProblem::of_parameter("q", "it is missing"));
         }
         let api = call.api();
         match unit.as_deref() {

@@ -1,19 +1,28 @@
 //! The routes, as data: the router, the documentation and the tests are made from this table.
 
+mod changes;
+mod finding;
+mod groups;
+mod open;
 mod parameter;
-mod table;
+mod sessions;
 
 use std::{future::Future, pin::Pin, time::Duration};
 
 use amplifier_session_api::{AccessRight, Reach};
 
+pub(crate) use open::OPEN_ROUTES;
 pub(crate) use parameter::{ParameterKind, RouteParameter};
-pub(crate) use table::{OPEN_ROUTES, ROUTES};
 
-use crate::{answer::Answer, call::Call, problem::Problem};
+use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem};
+
+/// All routes for callers who have signed in.
+pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
+    [sessions::SESSION_ROUTES, finding::FINDING_ROUTES, changes::CHANGE_ROUTES].into_iter().flatten()
+}
 
 /// The work of a handler.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<HttpAnswer, HttpProblem>> + Send>>;
 
 /// A method of HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +101,7 @@ pub(crate) struct HttpRoute {
     pub(crate) pace: RoutePace,
     /// The type of the response, by its name in the documentation; or a content type.
     pub(crate) response: &'static str,
-    pub(crate) handler: fn(Call) -> Answering,
+    pub(crate) handler: fn(HttpCall) -> Answering,
 }
 
 impl HttpRoute {
@@ -160,16 +169,16 @@ mod tests {
 
     #[test]
     fn names_and_places_of_routes_are_unique() {
-        let names: BTreeSet<&str> = ROUTES.iter().map(|route| route.name).collect();
-        assert_eq!(names.len(), ROUTES.len());
+        let names: BTreeSet<&str> = routes().map(|route| route.name).collect();
+        assert_eq!(names.len(), routes().count());
         let places: BTreeSet<(&str, &str)> =
-            ROUTES.iter().map(|route| (route.path, route.method.as_str())).collect();
-        assert_eq!(places.len(), ROUTES.len());
+            routes().map(|route| (route.path, route.method.as_str())).collect();
+        assert_eq!(places.len(), routes().count());
     }
 
     #[test]
     fn parameters_of_a_route_are_unique_and_those_of_its_path_exist() {
-        for route in ROUTES {
+        for route in routes() {
             let names: Vec<&str> = route.parameters().map(|parameter| parameter.name).collect();
             let unique: BTreeSet<&str> = names.iter().copied().collect();
             assert_eq!(unique.len(), names.len(), "{}", route.name);
@@ -182,7 +191,7 @@ mod tests {
     /// Browsers and proxies repeat and prefetch these.
     #[test]
     fn no_get_changes_anything() {
-        for route in ROUTES {
+        for route in routes() {
             let reads = matches!(route.right, AccessRight::Read | AccessRight::Admin);
             assert!(route.method != HttpVerb::Get || reads, "{}", route.name);
             assert!(

@@ -101,7 +101,8 @@ impl TokenFile {
             tables.as_array_of_tables_mut().ok_or_else(|| self.wrong(&"`token` is no list of tables"))?;
         change(tables)?;
         let mut text = document.to_string();
-        if !self.path.exists() {
+        // A comment goes with the token below it, and this one is above the first.
+        if !text.contains(HEAD.trim_end()) {
             text.insert_str(0, HEAD);
         }
         replace(folder, &self.path, &text)
@@ -237,11 +238,13 @@ mod tests {
     fn comments_stay_and_what_is_wrong_is_not_overwritten() {
         let (_folder, file) = file();
         let token = file.create(&new("ana"), now()).unwrap();
-        let commented = format!("# ours\n{}", std::fs::read_to_string(file.path()).unwrap());
-        std::fs::write(file.path(), commented).unwrap();
         file.create(&new("ben"), now()).unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let second = text.rfind("[[token]]").unwrap();
+        std::fs::write(file.path(), format!("{}# of ben\n{}", &text[..second], &text[second..])).unwrap();
         file.revoke(token.id()).unwrap();
-        assert!(std::fs::read_to_string(file.path()).unwrap().starts_with("# ours\n"));
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert!(text.starts_with(HEAD) && text.contains("# of ben\n[[token]]"), "{text}");
         std::fs::write(file.path(), "[[token]]\nid = 3").unwrap();
         assert!(file.create(&new("ben"), now()).is_ok() && file.tokens().is_err());
         std::fs::write(file.path(), "not toml").unwrap();

@@ -28,7 +28,7 @@ struct Running {
     stop: Option<oneshot::Sender<()>>,
     stop_now: Option<oneshot::Sender<()>>,
     served: JoinHandle<Result<(), ServerError>>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Running {
@@ -68,12 +68,12 @@ impl Running {
         };
         let served = tokio::spawn(server.run(wait(has_stopped), wait(has_stopped_now)));
         let (stop, stop_now) = (Some(stop), Some(stop_now));
-        Self { address, file, storage, stop, stop_now, served, _folder: folder }
+        Self { address, file, storage, stop, stop_now, served, folder }
     }
 
     /// The token of a user with this reach, who may only read or do everything.
     fn token(&self, user: &str, reach: Reach, rights: &[AccessRight]) -> String {
-        let path = self._folder.path().join(token_name(user, reach, rights));
+        let path = self.folder.path().join(token_name(user, reach, rights));
         std::fs::read_to_string(path).unwrap().trim().to_owned()
     }
 

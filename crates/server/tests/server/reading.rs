@@ -27,7 +27,7 @@ async fn sessions_messages_and_results_are_read() {
     let by_post =
         server.ana("POST", "/v1/search").json(&json!({"q": "pool", "group": "session"})).send().await.ok();
     assert_eq!(by_post["groups"].as_array().unwrap().len(), 3);
-    let grouped = server.get("/v1/search?q=pool&budget=60").await.ok();
+    let grouped = server.get("/v1/search?q=pool&budget=400").await.ok();
     assert!(grouped["left_out"].as_u64().unwrap() > 0, "{grouped}");
 }
 
