@@ -13,7 +13,10 @@ use crate::routes::{HttpRoute, fields_to_names};
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(crate) struct HttpProblem {
+pub(crate) struct HttpProblem(Box<ProblemParts>);
+
+#[derive(Debug)]
+struct ProblemParts {
     status: StatusCode,
     /// The end of the type, one word in `snake_case`.
     kind: &'static str,
@@ -31,7 +34,7 @@ pub(crate) struct HttpProblem {
 
 impl HttpProblem {
     pub(crate) fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(ProblemParts {
             status,
             kind,
             detail: detail.into(),
@@ -41,7 +44,7 @@ impl HttpProblem {
             authenticate: None,
             more: Map::new(),
             logged: None,
-        }
+        }))
     }
 
     /// The request uses names that are not those of the server.
@@ -53,8 +56,9 @@ impl HttpProblem {
 
     /// The caller has not signed in.
     pub(crate) fn unauthenticated(detail: &str, authenticate: &'static str) -> Self {
-        let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
-        Self { authenticate: Some(authenticate), ..problem }
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail);
+        problem.0.authenticate = Some(authenticate);
+        problem
     }
 
     /// The caller lacks a right.
@@ -93,13 +97,14 @@ impl HttpProblem {
 
     /// Something is wrong with the server. `logged` is only for its log.
     pub(crate) fn internal(logged: impl Into<String>) -> Self {
-        let problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", IN_LOG);
-        Self { logged: Some(logged.into()), ..problem }
+        let mut problem = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", IN_LOG);
+        problem.0.logged = Some(logged.into());
+        problem
     }
 
     /// An error of an operation. It is about the parameters of `route`.
     pub(crate) fn of_operation(error: ApiError, route: &HttpRoute) -> Self {
-        let problem = match error {
+        let mut problem = match error {
             ApiError::Invalid(invalid) => of_request(&invalid),
             ApiError::MissingRight(right) => Self::missing_right(right),
             ApiError::BeyondReach { requested, reach } => {
@@ -113,63 +118,68 @@ impl HttpProblem {
             ApiError::OnlyOthersHaveSessions { .. } => session_not_found(),
             ApiError::Storage(error) => of_store(&error),
         };
-        let field = problem.field.map(|field| fields_to_names(route, &field));
-        Self { field, ..problem }
+        let field = problem.0.field.take();
+        problem.0.field = field.map(|field| fields_to_names(route, &field));
+        problem
     }
 
-    pub(crate) fn about(self, name: &str) -> Self {
-        Self { field: Some(name.to_owned()), ..self }
-    }
-
-    pub(crate) fn without_field(self) -> Self {
-        Self { field: None, ..self }
-    }
-
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.more.insert(name.to_owned(), value.into());
+    pub(crate) fn about(mut self, name: &str) -> Self {
+        self.0.field = Some(name.to_owned());
         self
     }
 
-    pub(crate) fn retry_after(self, seconds: u64) -> Self {
-        Self { is_retryable: true, retry_after: Some(seconds.max(1)), ..self }
+    pub(crate) fn without_field(mut self) -> Self {
+        self.0.field = None;
+        self
+    }
+
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.is_retryable = true;
+        self.0.retry_after = Some(seconds.max(1));
+        self
     }
 
     #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
-        self.status
+        self.0.status
     }
 
     #[cfg(test)]
     pub(crate) fn field(&self) -> Option<&str> {
-        self.field.as_deref()
+        self.0.field.as_deref()
     }
 
     /// The response, for the request with this id.
     pub(crate) fn into_response(self, request_id: &str) -> Response {
-        if let Some(logged) = &self.logged {
+        if let Some(logged) = &self.0.logged {
             tracing::error!(request = request_id, error = logged.as_str(), "request failed");
         }
         let mut object = json!({
-            "type": format!("urn:amplifier-sessions:{}", self.kind),
-            "title": self.status.canonical_reason().unwrap_or_default(),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
+            "type": format!("urn:amplifier-sessions:{}", self.0.kind),
+            "title": self.0.status.canonical_reason().unwrap_or_default(),
+            "status": self.0.status.as_u16(),
+            "detail": self.0.detail,
             "instance": request_id,
-            "kind": self.kind,
-            "retryable": self.is_retryable,
+            "kind": self.0.kind,
+            "retryable": self.0.is_retryable,
         });
         if let Some(object) = object.as_object_mut() {
-            object.extend(self.field.map(|field| ("field".to_owned(), Value::from(field))));
-            object.extend(self.more);
+            object.extend(self.0.field.map(|field| ("field".to_owned(), Value::from(field))));
+            object.extend(self.0.more);
         }
         let mut response = Response::new(Body::from(object.to_string()));
-        *response.status_mut() = self.status;
+        *response.status_mut() = self.0.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(authenticate) = self.authenticate {
+        if let Some(authenticate) = self.0.authenticate {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(authenticate));
         }
-        if let Some(seconds) = self.retry_after {
+        if let Some(seconds) = self.0.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
@@ -231,9 +241,9 @@ fn of_store(error: &Error) -> HttpProblem {
         _ => error.message(),
     };
     let mut problem = HttpProblem::new(status, kind.as_str(), detail);
-    problem.is_retryable = error.is_retryable();
-    problem.field = error.field().map(|field| field.as_str().to_owned());
-    problem.logged = is_ours.then(|| with_causes(error));
+    problem.0.is_retryable = error.is_retryable();
+    problem.0.field = error.field().map(|field| field.as_str().to_owned());
+    problem.0.logged = is_ours.then(|| with_causes(error));
     match status {
         StatusCode::SERVICE_UNAVAILABLE => {
             let seconds = error.retry_after().map_or(5, |wait| wait.as_secs());
@@ -286,7 +296,7 @@ mod tests {
     use super::*;
 
     fn status(error: Error) -> u16 {
-        of_store(&error).status.as_u16()
+        of_store(&error).0.status.as_u16()
     }
 
     #[test]
@@ -317,13 +327,13 @@ mod tests {
     fn details_of_server_errors_are_not_sent() {
         let error = Error::new(ErrorKind::StorageIo, "/srv/store.sqlite: SELECT secret FROM t");
         let problem = of_store(&error);
-        assert_eq!(problem.detail, IN_LOG);
-        assert!(problem.logged.is_some_and(|logged| logged.contains("/srv/store.sqlite")));
+        assert_eq!(problem.0.detail, IN_LOG);
+        assert!(problem.0.logged.is_some_and(|logged| logged.contains("/srv/store.sqlite")));
     }
 
     #[test]
     fn errors_that_pass_say_when_to_try_again() {
         let problem = of_store(&Error::new(ErrorKind::StorageConnection, "down").retryable());
-        assert_eq!((problem.retry_after, problem.is_retryable), (Some(5), true));
+        assert_eq!((problem.0.retry_after, problem.0.is_retryable), (Some(5), true));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::{
     io::{self, Write},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    thread,
+    time::{Duration, Instant},
 };
 
 use axum::body::{Body, Bytes};
@@ -18,6 +20,10 @@ use crate::problem::HttpProblem;
 const PIECE: usize = 64 * 1024;
 /// The pieces that wait for the client. A slow client makes the writer wait.
 const WAITING: usize = 4;
+/// The time that a client has to read a piece. One that never reads would otherwise keep a writer for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The time between attempts to hand over a piece.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A body with what `write` writes. The first piece, or the failure before it, is waited for, so that a failure has its
 /// status. A later failure breaks the connection, so that the client does not take a part for the whole.
@@ -74,7 +80,7 @@ impl BodyPieces {
     }
 }
 
-/// Writes pieces of a body. Fails if the client is gone.
+/// Writes pieces of a body. Fails if the client is gone, or does not read.
 #[derive(Debug)]
 pub(crate) struct PieceWriter {
     sender: SyncSender<Bytes>,
@@ -94,8 +100,18 @@ impl Write for PieceWriter {
         if self.piece.is_empty() {
             return Ok(());
         }
-        let piece = Bytes::from(std::mem::take(&mut self.piece));
-        self.sender.send(piece).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        let mut piece = Bytes::from(std::mem::take(&mut self.piece));
+        let began = Instant::now();
+        loop {
+            piece = match self.sender.try_send(piece) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(piece)) if began.elapsed() < PATIENCE => piece,
+                Err(TrySendError::Full(_)) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(TrySendError::Disconnected(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            // The channel can't wait with a limit, and a client that is slow waits for far longer anyway.
+            thread::sleep(PAUSE);
+        }
     }
 }
 

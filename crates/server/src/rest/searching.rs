@@ -1,6 +1,7 @@
 //! Searches.
 
 use amplifier_session_api::{
+    Reach,
     budget::Items,
     operations::{search::SearchRequest, timeline::TimelineRequest},
 };
@@ -30,6 +31,9 @@ pub(crate) fn search(mut call: HttpCall) -> Answering {
                 let answer = api.search_turns(&request).await.map_err(|error| call.problem(error))?;
                 let items = Items { count: answer.response.count(), can_be_cut: false };
                 within(&call, &answer, limits, items, |response, portion| response.first(portion.items))
+            }
+            Some("superseded") if request.query.scope > Reach::Own => {
+                Err(HttpProblem::of_parameter("scope", "superseded messages are only for their owner: own"))
             }
             Some("superseded") => call.answer(api.search_superseded(&request).await),
             _ => {

@@ -52,10 +52,11 @@ pub(super) static FINDING_ROUTES: &[HttpRoute] = &[
     HttpRoute {
         name: "export",
         path: "/v1/export",
-        about: "Writes sessions byte for byte, as JSON lines that `import` reads",
+        // Archives have vectors and superseded lines, which are for owners only.
+        about: "Writes your sessions byte for byte, as JSON lines that `import` reads",
         parameters: &[
             PROJECT,
-            &[P::texts("projects", "Further projects"), SCOPE, P::flag("vectors", "With their vectors")],
+            &[P::texts("projects", "Further projects"), P::flag("vectors", "With their vectors")],
         ],
         pace: RoutePace::Stream,
         response: JSON_LINES,

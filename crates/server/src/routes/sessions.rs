@@ -154,8 +154,8 @@ pub(super) static SESSION_ROUTES: &[HttpRoute] = &[
     HttpRoute {
         name: "session_export",
         path: "/v1/sessions/{id}/export",
-        about: "Writes a session byte for byte, as JSON lines that `import` reads",
-        parameters: &[ONE, &[P::flag("vectors", "With its vectors")]],
+        about: "Writes one of your sessions byte for byte, as JSON lines that `import` reads",
+        parameters: &[&[ID, P::flag("vectors", "With its vectors")]],
         pace: RoutePace::Stream,
         response: JSON_LINES,
         handler: reading::export,

@@ -137,6 +137,27 @@ async fn what_has_not_changed_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn what_only_owners_may_read_has_no_scope() {
+    let server = Running::start().await;
+    let all = async |path: &str| server.ben(amplifier_session_api::Reach::All, "GET", path).send().await;
+    for path in [
+        "/v1/export?scope=all",
+        "/v1/sessions/first-1/export?scope=all",
+        "/v1/sessions/first-1/superseded?scope=all",
+        "/v1/sessions/first-1/secrets?scope=all",
+        "/v1/superseded?scope=all",
+        "/v1/superseded/events?scope=all",
+        "/v1/secrets?scope=all",
+        "/v1/search?q=pool&unit=superseded&scope=all",
+    ] {
+        let reply = all(path).await;
+        assert_eq!((reply.problem().0, reply.json()["field"].clone()), (400, json!("scope")), "{path}");
+    }
+    assert_eq!(all("/v1/sessions/first-1/superseded").await.status, 404);
+    assert_eq!(all("/v1/sessions/first-1/export").await.status, 404);
+}
+
+#[tokio::test]
 async fn an_export_is_a_stream_of_lines() {
     let server = Running::start().await;
     let reply = server.get("/v1/export?project=shop").await;
