@@ -67,7 +67,7 @@ async fn every_get_answers_without_parameters() {
 async fn mistyped_parameters_are_named() {
     let server = Running::start().await;
     for (path, field) in [
-        ("/v1/sessions?projct=shop", "projct"),
+        ("/v1/sessions?folder=shop", "folder"),
         ("/v1/sessions?limit=0", "limit"),
         ("/v1/sessions?limit=5000", "limit"),
         ("/v1/sessions?tz=Mars", "tz"),
