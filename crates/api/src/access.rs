@@ -160,8 +160,32 @@ impl ApiCaller {
         Ok(Scope::Everyone)
     }
 
+    /// Whether the caller has the right.
+    #[must_use]
+    pub fn has(&self, right: AccessRight) -> bool {
+        self.rights.contains(&right)
+    }
+
+    /// The caller's rights.
+    #[must_use]
+    pub fn rights(&self) -> &[AccessRight] {
+        &self.rights
+    }
+
+    /// The most that the caller may ask for.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        self.reach
+    }
+
+    /// The caller with their teams and organisation.
+    #[must_use]
+    pub fn viewer(&self) -> &Viewer {
+        &self.viewer
+    }
+
     fn need(&self, right: AccessRight) -> Result<(), ApiError> {
-        if self.rights.contains(&right) { Ok(()) } else { Err(ApiError::MissingRight(right)) }
+        if self.has(right) { Ok(()) } else { Err(ApiError::MissingRight(right)) }
     }
 }
 

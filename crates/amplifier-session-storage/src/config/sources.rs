@@ -67,8 +67,15 @@ impl ConfigSources {
         let named = self.file.clone().filter(|file| !file.as_os_str().is_empty());
         match named.or_else(|| self.environment.get(FILE_VARIABLE).map(PathBuf::from)) {
             Some(file) => Some((file, true)),
-            None => Some((self.folder("XDG_CONFIG_HOME", ".config")?.join("config.toml"), false)),
+            None => Some((self.folder_of_configuration()?.join("config.toml"), false)),
         }
+    }
+
+    /// The folder for our configuration: `~/.config/amplifier-sessions`, or that in `XDG_CONFIG_HOME`. `None` if there
+    /// is no home folder.
+    #[must_use]
+    pub fn folder_of_configuration(&self) -> Option<PathBuf> {
+        self.folder("XDG_CONFIG_HOME", ".config")
     }
 
     /// Our folder in a folder of the XDG Base Directory Specification, which ignores relative paths.

@@ -22,7 +22,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Keep in step", &["sync", "watch", "embeddings"]),
     ("Organise", &["edit", "tag", "share", "rewind", "delete", "secrets"]),
     ("Move and mend", &["export", "import", "copy", "backup", "restore", "verify", "salvage", "upgrade"]),
-    ("Set up", &["quickstart", "config", "user", "mcp", "skill", "doctor", "completions"]),
+    ("Set up", &["quickstart", "config", "user", "mcp", "serve", "token", "skill", "doctor", "completions"]),
 ];
 
 /// The definition of the command line. Help lists the commands in groups. It has only examples that this build can run.

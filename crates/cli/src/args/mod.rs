@@ -29,6 +29,8 @@ mod rewind;
 mod salvage;
 mod search;
 mod secrets;
+#[cfg(feature = "server")]
+mod serve;
 mod sessions;
 mod share;
 mod show;
@@ -37,6 +39,8 @@ mod sql;
 mod stats;
 mod sync;
 mod timeline;
+#[cfg(feature = "server")]
+mod token;
 mod turn;
 mod unquoted;
 mod upgrade;
@@ -76,6 +80,8 @@ pub(crate) use rewind::RewindArgs;
 pub(crate) use salvage::SalvageArgs;
 pub(crate) use search::{ResultUnitArg, SearchArgs};
 pub(crate) use secrets::SecretsArgs;
+#[cfg(feature = "server")]
+pub(crate) use serve::ServeArgs;
 pub(crate) use sessions::SessionsArgs;
 pub(crate) use share::ShareArgs;
 pub(crate) use show::{ShowArgs, ShownPart};
@@ -86,6 +92,8 @@ pub(crate) use sql::SqlFormat;
 pub(crate) use stats::{By, StatsArgs};
 pub(crate) use sync::SyncArgs;
 pub(crate) use timeline::TimelineArgs;
+#[cfg(feature = "server")]
+pub(crate) use token::{CreateTokenArgs, TokenAction, TokenArgs};
 pub(crate) use turn::{TurnArgs, TurnsArgs};
 pub(crate) use unquoted::QueryLine;
 pub(crate) use upgrade::UpgradeArgs;
@@ -160,6 +168,10 @@ pub(crate) enum Command {
     #[cfg_attr(not(feature = "duckdb-system"), command(hide = true))]
     Sql(SqlArgs),
     Mcp(McpCommand),
+    #[cfg(feature = "server")]
+    Serve(ServeArgs),
+    #[cfg(feature = "server")]
+    Token(TokenArgs),
     Edit(EditArgs),
     Tag(TagArgs),
     Share(ShareArgs),

@@ -27,6 +27,8 @@ mod rewind;
 mod salvage;
 mod search;
 mod secrets;
+#[cfg(feature = "server")]
+mod serve;
 #[cfg(feature = "watch")]
 mod service;
 mod sessions;
@@ -46,6 +48,8 @@ mod superseded;
 mod sync;
 mod tag;
 mod timeline;
+#[cfg(feature = "server")]
+mod token;
 mod turn;
 mod upgrade;
 mod user;
@@ -127,6 +131,10 @@ async fn dispatch(app: &mut App, command: Command) -> Result<Outcome, Failure> {
         Command::Upgrade(args) => upgrade::run(app, args).await,
         Command::User(args) => user::run(app, args).await,
         Command::Mcp(args) => mcp::run(app, args).await,
+        #[cfg(feature = "server")]
+        Command::Serve(args) => serve::run(app, args).await,
+        #[cfg(feature = "server")]
+        Command::Token(args) => token::run(app, args),
         Command::Skill(_) => skill::run(app),
         Command::Config(args) => match args.action {
             None | Some(ConfigAction::Show) => config::run(app),

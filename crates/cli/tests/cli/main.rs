@@ -52,6 +52,8 @@ mod restore;
 mod roots;
 mod salvage;
 mod secrets;
+#[cfg(all(unix, feature = "server"))]
+mod serve;
 mod services;
 mod superseded;
 mod support;

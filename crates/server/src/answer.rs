@@ -1,0 +1,164 @@
+//! Answers: JSON, or a stream of bytes.
+
+use amplifier_session_api::{ApiAnswer, Notice};
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::problem::HttpProblem;
+
+/// An answer of a handler.
+#[derive(Debug)]
+pub(crate) enum HttpAnswer {
+    /// JSON.
+    Json {
+        /// The text.
+        text: Vec<u8>,
+        /// Its version for `If-None-Match`, if it is not that of the text.
+        tag: Option<String>,
+    },
+    /// A stream, for a file with this name.
+    Stream {
+        /// The bytes.
+        body: Body,
+        /// The content type.
+        content_type: &'static str,
+        /// The name of the file.
+        file: &'static str,
+    },
+}
+
+impl HttpAnswer {
+    /// The object that the command line prints with `--json`, with remarks as data in its field `remarks`, if there are
+    /// any.
+    pub(crate) fn of<T: Serialize>(answer: &ApiAnswer<T>) -> Result<Self, HttpProblem> {
+        let text = text(&answer.response)?;
+        Ok(Self::Json { text: with_remarks(text, &answer.notices)?, tag: None })
+    }
+
+    /// An object.
+    pub(crate) fn json(value: &impl Serialize) -> Result<Self, HttpProblem> {
+        Ok(Self::Json { text: text(value)?, tag: None })
+    }
+
+    /// Sets the version.
+    pub(crate) fn with_tag(self, version: Option<String>) -> Self {
+        match self {
+            Self::Json { text, .. } => Self::Json { text, tag: version },
+            stream => stream,
+        }
+    }
+
+    /// The response. `is_kept` says whether clients may keep it to ask whether it has changed: `asked` are the headers
+    /// of their request.
+    pub(crate) fn into_response(self, is_kept: bool, asked: &HeaderMap) -> Response {
+        match self {
+            Self::Json { text, tag } => json_response(text, tag, is_kept, asked),
+            Self::Stream { body, content_type, file } => {
+                let mut response = Response::new(body);
+                let headers = response.headers_mut();
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+                let disposition = format!("attachment; filename=\"{file}\"");
+                if let Ok(disposition) = HeaderValue::try_from(disposition) {
+                    headers.insert(header::CONTENT_DISPOSITION, disposition);
+                }
+                response
+            }
+        }
+    }
+}
+
+fn json_response(text: Vec<u8>, tag: Option<String>, is_kept: bool, asked: &HeaderMap) -> Response {
+    let tag = is_kept.then(|| tag.unwrap_or_else(|| entity_tag(&text)));
+    let mut response = match &tag {
+        Some(tag) if names(asked.get(header::IF_NONE_MATCH), tag) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        _ => {
+            let mut response = Response::new(Body::from(text));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+    };
+    if let Some(tag) = tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// The tag of a text.
+pub(crate) fn entity_tag(text: &[u8]) -> String {
+    let mut tag = String::from("\"");
+    for byte in Sha256::digest(text).iter().take(16) {
+        tag.push_str(&format!("{byte:02x}"));
+    }
+    tag.push('"');
+    tag
+}
+
+/// Whether the header lists the tag, or any with `*`.
+pub(crate) fn names(header: Option<&HeaderValue>, tag: &str) -> bool {
+    let Some(list) = header.and_then(|value| value.to_str().ok()) else { return false };
+    list.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
+}
+
+fn text(value: &impl Serialize) -> Result<Vec<u8>, HttpProblem> {
+    let unwritable = |error: serde_json::Error| HttpProblem::internal(format!("can't write JSON: {error}"));
+    let text = serde_json::to_vec(value).map_err(unwritable)?;
+    Ok(text)
+}
+
+/// The object `text` with another field.
+fn with_remarks(mut text: Vec<u8>, remarks: &[Notice]) -> Result<Vec<u8>, HttpProblem> {
+    if remarks.is_empty() || text.pop_if(|end| *end == b'}').is_none() {
+        return Ok(text);
+    }
+    if text.last() != Some(&b'{') {
+        text.push(b',');
+    }
+    text.extend_from_slice(b"\"remarks\":");
+    text.append(&mut self::text(&remarks)?);
+    text.push(b'}');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn remarks_are_a_field() {
+        let notices = vec![Notice::TagNotFound { tag: "x".to_owned() }];
+        for response in [json!({}), json!({"tags": []})] {
+            let answer = ApiAnswer { response, notices: notices.clone() };
+            let HttpAnswer::Json { text, .. } = HttpAnswer::of(&answer).unwrap() else { panic!("a stream") };
+            let read: Value = serde_json::from_slice(&text).unwrap();
+            assert_eq!(read["remarks"], json!([{"notice": "tag_not_found", "tag": "x"}]));
+        }
+    }
+
+    #[test]
+    fn what_has_not_changed_is_not_sent_again() {
+        let asked = |tag: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::IF_NONE_MATCH, HeaderValue::try_from(tag).unwrap());
+            let answer = HttpAnswer::json(&json!({"a": 1})).unwrap();
+            answer.into_response(true, &headers)
+        };
+        let tag = asked("\"x\"").headers()[header::ETAG].to_str().unwrap().to_owned();
+        assert_eq!(asked("\"x\"").status(), StatusCode::OK);
+        for same in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
+            assert_eq!(asked(&same).status(), StatusCode::NOT_MODIFIED, "{same}");
+        }
+        let never = HttpAnswer::json(&json!({"a": 1})).unwrap().into_response(false, &HeaderMap::new());
+        assert!(!never.headers().contains_key(header::ETAG));
+    }
+}

@@ -1,0 +1,216 @@
+//! Calls: requests of callers who have signed in. This file is the only way from a request to the store.
+//!
+//! [`StoreHandles`] gives its handles to nothing but [`HttpCall::api`], which uses them for the caller of the call. A
+//! [`HttpCall`] is made only by [`CallParts::of`], from a caller who has [signed in](crate::sign_in::SignedIn). What everyone
+//! may ask is [`StoreHandles::answers`], which reads no session.
+
+use std::{sync::Arc, time::Duration};
+
+use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiError, CallerPlace};
+use amplifier_session_core::{SessionStorage, model::Timestamp};
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, header},
+};
+use jiff::{Zoned, tz::TimeZone};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+
+use crate::{
+    answer::{HttpAnswer, names},
+    cursor,
+    problem::HttpProblem,
+    routes::HttpRoute,
+    sign_in::SignedIn,
+    state::ServerState,
+};
+
+/// The time in which the store must answer to be ready.
+const READY: Duration = Duration::from_secs(2);
+/// The time between a change and the update of the search index.
+const INDEX_DELAY: Duration = Duration::from_secs(1);
+
+/// The handles on the store of a server.
+#[derive(Debug, Clone)]
+pub struct StoreHandles {
+    reads: SessionStorage,
+    writes: SessionStorage,
+    /// Sessions were changed.
+    changed: Arc<Notify>,
+}
+
+impl StoreHandles {
+    /// Two handles on the same store: `reads` may come before writers, `writes` gives way to readers.
+    #[must_use]
+    pub fn new(reads: SessionStorage, writes: SessionStorage) -> Self {
+        reads.backend().prioritize();
+        Self { reads, writes, changed: Arc::default() }
+    }
+
+    /// The time by the clock of the store, in UTC: the time zones of clients are not known.
+    pub(crate) fn now(&self) -> Zoned {
+        let now = jiff::Timestamp::from_microsecond(self.reads.now().as_micros());
+        now.unwrap_or(jiff::Timestamp::MAX).to_zoned(TimeZone::UTC)
+    }
+
+    /// The time by the clock of the store.
+    pub(crate) fn timestamp(&self) -> Timestamp {
+        self.reads.now()
+    }
+
+    /// Says that sessions may have been changed.
+    pub(crate) fn note_change(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Updates the search index after changes, for ever. Searches are correct without it, but slower.
+    pub(crate) async fn keep_index(self) {
+        loop {
+            self.changed.notified().await;
+            // Changes that follow soon are updated together.
+            tokio::time::sleep(INDEX_DELAY).await;
+            if let Err(error) = self.writes.update_index_if_due().await {
+                tracing::warn!(%error, "the search index was not updated");
+            }
+        }
+    }
+
+    /// Whether the store answers soon.
+    pub(crate) async fn answers(&self) -> bool {
+        // The cheapest read that there is, of no session.
+        let answer = tokio::time::timeout(READY, self.reads.users().pinned_user()).await;
+        matches!(answer, Ok(Ok(_)))
+    }
+}
+
+/// A request of a caller who has signed in.
+#[derive(Debug)]
+pub(crate) struct HttpCall {
+    state: Arc<ServerState>,
+    signed_in: SignedIn,
+    route: &'static HttpRoute,
+    now: Zoned,
+    headers: HeaderMap,
+    fields: Map<String, Value>,
+    body: Bytes,
+}
+
+/// The parts of a call.
+#[derive(Debug)]
+pub(crate) struct CallParts {
+    pub(crate) route: &'static HttpRoute,
+    pub(crate) headers: HeaderMap,
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) body: Bytes,
+}
+
+impl CallParts {
+    /// The call of a caller.
+    pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
+        let now = state.store().now();
+        let Self { route, headers, fields, body } = self;
+        HttpCall { state, signed_in, route, now, headers, fields, body }
+    }
+}
+
+impl HttpCall {
+    /// The operations, for the caller.
+    pub(crate) fn api(&self) -> Api<'_> {
+        let StoreHandles { reads, writes, .. } = self.state.store();
+        let storage = if self.route.right == AccessRight::Read { reads } else { writes };
+        Api { storage, caller: self.signed_in.caller(), now: &self.now, place: CallerPlace::Elsewhere }
+    }
+
+    pub(crate) fn signed_in(&self) -> &SignedIn {
+        &self.signed_in
+    }
+
+    pub(crate) fn state(&self) -> &Arc<ServerState> {
+        &self.state
+    }
+
+    /// The fields of the request, of the type that an operation wants.
+    pub(crate) fn request<T: DeserializeOwned>(&self) -> Result<T, HttpProblem> {
+        serde_json::from_value(Value::Object(self.fields.clone()))
+            .map_err(|error| HttpProblem::of_parameter("body", error.to_string()).without_field())
+    }
+
+    /// Removes a field that the operation does not have.
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.fields.shift_remove(field)
+    }
+
+    /// Removes a field with a number.
+    pub(crate) fn take_count(&mut self, field: &str) -> Option<usize> {
+        self.take(field)?.as_u64().and_then(|count| count.try_into().ok())
+    }
+
+    /// Removes a field with a text.
+    pub(crate) fn take_text(&mut self, field: &str) -> Option<String> {
+        match self.take(field)? {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Whether a flag is set. Removes it.
+    pub(crate) fn take_flag(&mut self, field: &str) -> bool {
+        self.take(field).is_some_and(|value| value == Value::Bool(true))
+    }
+
+    /// Whether there is a field.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.fields.contains_key(field)
+    }
+
+    /// Sets a field that has no value.
+    pub(crate) fn set_default(&mut self, field: &str, value: impl Into<Value>) {
+        self.fields.entry(field).or_insert_with(|| value.into());
+    }
+
+    /// Sets a field.
+    pub(crate) fn set(&mut self, field: &str, value: impl Into<Value>) {
+        self.fields.insert(field.to_owned(), value.into());
+    }
+
+    /// The bytes of the body.
+    pub(crate) fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// Replaces the cursor of the client by that of the API.
+    pub(crate) fn read_cursor(&mut self) -> Result<(), HttpProblem> {
+        let user = self.signed_in.caller().user().clone();
+        cursor::unwrap(self.route.path, user.as_str(), &mut self.fields)
+    }
+
+    /// The cursor for the client. `fields` are those of the request, without those that were taken.
+    pub(crate) fn cursor(&self, position: Option<String>) -> Option<String> {
+        let user = self.signed_in.caller().user().as_str();
+        position.map(|position| cursor::wrapped(self.route.path, user, &self.fields, &position))
+    }
+
+    /// Whether a session may be changed, as far as the client says which version it has seen.
+    pub(crate) fn has_seen(&self, current: &str) -> bool {
+        names(self.headers.get(header::IF_MATCH), current)
+    }
+
+    /// Whether the client says which version it has seen.
+    pub(crate) fn expects_version(&self) -> bool {
+        self.headers.contains_key(header::IF_MATCH)
+    }
+
+    /// The problem of an operation.
+    pub(crate) fn problem(&self, error: ApiError) -> HttpProblem {
+        HttpProblem::of_operation(error, self.route)
+    }
+
+    /// The answer of an operation.
+    pub(crate) fn answer<T: Serialize>(
+        &self,
+        answer: Result<ApiAnswer<T>, ApiError>,
+    ) -> Result<HttpAnswer, HttpProblem> {
+        HttpAnswer::of(&answer.map_err(|error| self.problem(error))?)
+    }
+}

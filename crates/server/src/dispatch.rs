@@ -1,0 +1,190 @@
+//! What happens to a request between its route and its handler.
+
+use std::{net::IpAddr, sync::Arc, time::Instant};
+
+use amplifier_session_api::{AccessRight, Reach};
+use axum::{
+    body::Body,
+    extract::{RawPathParams, Request},
+    http::{HeaderMap, StatusCode, request::Parts},
+    response::Response,
+};
+use tokio::time::timeout;
+
+use crate::{
+    answer::HttpAnswer,
+    audit::AuditEntry,
+    body,
+    call::CallParts,
+    connection::{PeerAddress, RequestId},
+    problem::HttpProblem,
+    query,
+    routes::{HttpRoute, OpenPage, OpenRoute, RouteBody, RoutePace},
+    sign_in::SignedIn,
+    state::ServerState,
+};
+
+/// Answers a request for a route.
+pub(crate) async fn answer(
+    state: Arc<ServerState>,
+    route: &'static HttpRoute,
+    path: RawPathParams,
+    request: Request,
+) -> Response {
+    let began = Instant::now();
+    let (parts, body) = request.into_parts();
+    let RequestOrigin { id, peer } = RequestOrigin::of(&parts);
+    let address = state.sign_in.client(&parts.headers, peer);
+    let signed_in = sign_in(&state, &parts.headers, peer, address);
+    let (by, user) = match &signed_in {
+        Ok(signed_in) => (Some(signed_in.by().to_owned()), Some(signed_in.caller().user().clone())),
+        Err(_) => (None, None),
+    };
+    let session = path.iter().find(|(name, _)| *name == "id").map(|(_, value)| value.to_owned());
+    let headers = parts.headers.clone();
+    let answer = match signed_in {
+        Ok(signed_in) => answer_caller(&state, signed_in, route, &path, parts, body).await,
+        Err(problem) => Err(problem),
+    };
+    let response = match answer {
+        Ok(answer) => answer.into_response(route.is_kept(), &headers),
+        Err(problem) => problem.into_response(&id),
+    };
+    record(
+        &state,
+        &AuditEntry {
+            time: state.store().timestamp(),
+            request: &id,
+            token: by.as_deref(),
+            user: user.as_ref().map(|user| user.as_str()),
+            route: Some(route.name),
+            session: session.as_deref(),
+            status: response.status().as_u16(),
+            ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            address,
+        },
+    );
+    response
+}
+
+/// Where a request comes from.
+struct RequestOrigin {
+    id: String,
+    peer: IpAddr,
+}
+
+impl RequestOrigin {
+    fn of(parts: &Parts) -> Self {
+        let id = parts.extensions.get::<RequestId>().map(|id| id.0.clone()).unwrap_or_default();
+        let peer = parts.extensions.get::<PeerAddress>().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0);
+        Self { id, peer }
+    }
+}
+
+fn sign_in(
+    state: &ServerState,
+    headers: &HeaderMap,
+    peer: IpAddr,
+    address: IpAddr,
+) -> Result<SignedIn, HttpProblem> {
+    state
+        .sign_in
+        .caller(headers, peer, state.store().timestamp())
+        .map_err(|failure| state.limits.failed_sign_in(address, failure))
+}
+
+/// Checks the limits and the rights of a caller, reads the request, and calls the handler.
+async fn answer_caller(
+    state: &Arc<ServerState>,
+    signed_in: SignedIn,
+    route: &'static HttpRoute,
+    path: &RawPathParams,
+    parts: Parts,
+    body: Body,
+) -> Result<HttpAnswer, HttpProblem> {
+    state.limits.request(signed_in.by())?;
+    check_rights(&signed_in, route)?;
+    let query = parts.uri.query().unwrap_or_default();
+    let mut fields = query::fields_of_query(route, path.iter(), query)?;
+    let answered = async {
+        let most = if route.pace == RoutePace::Store { state.sizes.stored_body } else { state.sizes.body };
+        let body = body::read(route.body, &parts.headers, body, most).await?;
+        if route.body == RouteBody::Json {
+            query::add_fields_of_body(route, &body, &mut fields)?;
+        }
+        query::check_required(route, &fields)?;
+        let call = CallParts { route, headers: parts.headers, fields, body }.of(signed_in, state.clone());
+        let _permit = match route.pace {
+            RoutePace::Search => Some(state.limits.search().await?),
+            _ => None,
+        };
+        let answer = (route.handler)(call).await;
+        if route.right != AccessRight::Read {
+            state.store().note_change();
+        }
+        answer
+    };
+    let late = |_| HttpProblem::busy("the answer takes too long; narrow the request", 5);
+    timeout(route.pace.limit(), answered).await.map_err(late)?
+}
+
+/// A handler checks rights too, by the operation that it calls. Here, they are checked before the request is read.
+fn check_rights(signed_in: &SignedIn, route: &HttpRoute) -> Result<(), HttpProblem> {
+    let caller = signed_in.caller();
+    if !caller.has(route.right) {
+        return Err(HttpProblem::missing_right(route.right));
+    }
+    if route.reach > Reach::Own {
+        caller.scope(route.reach).map_err(|error| HttpProblem::of_operation(error, route))?;
+    }
+    Ok(())
+}
+
+fn record(state: &ServerState, entry: &AuditEntry<'_>) {
+    tracing::info!(
+        request = entry.request,
+        route = entry.route.unwrap_or_default(),
+        status = entry.status,
+        ms = entry.ms,
+        "answered"
+    );
+    if let Some(audit) = &state.audit {
+        audit.add(entry);
+    }
+}
+
+/// Answers a request for a route for everyone.
+pub(crate) async fn answer_everyone(state: Arc<ServerState>, route: &'static OpenRoute) -> Response {
+    let (status, body) = match route.page {
+        OpenPage::Health => (StatusCode::OK, Body::from("ok\n")),
+        OpenPage::Readiness if state.is_ready().await => (StatusCode::OK, Body::from("ready\n")),
+        OpenPage::Readiness => (StatusCode::SERVICE_UNAVAILABLE, Body::from("not ready\n")),
+        OpenPage::Description => (StatusCode::OK, Body::from(state.documentation.description())),
+        OpenPage::Documentation => (StatusCode::OK, Body::from(state.documentation.page())),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(axum::http::header::CONTENT_TYPE, axum::http::HeaderValue::from_static(route.response));
+    response
+}
+
+/// Answers a request for no route, or with a method that the route does not have. Who has not signed in does not learn
+/// which routes there are.
+pub(crate) async fn answer_unknown(
+    state: Arc<ServerState>,
+    request: Request,
+    status: StatusCode,
+) -> Response {
+    let (parts, _) = request.into_parts();
+    let RequestOrigin { id, peer } = RequestOrigin::of(&parts);
+    let address = state.sign_in.client(&parts.headers, peer);
+    let problem = match sign_in(&state, &parts.headers, peer, address) {
+        Err(problem) => problem,
+        Ok(_) if status == StatusCode::METHOD_NOT_ALLOWED => {
+            HttpProblem::new(status, "method_not_allowed", "this path has no such method; /docs lists all")
+        }
+        Ok(_) => HttpProblem::new(status, "no_such_route", "there is nothing at this path; /docs lists all"),
+    };
+    problem.into_response(&id)
+}

@@ -1,0 +1,190 @@
+//! Parameters of requests, as the fields of a request of the API.
+
+use axum::body::Bytes;
+use serde_json::{Map, Number, Value};
+
+use crate::{
+    problem::HttpProblem,
+    routes::{HttpRoute, ParameterKind, RouteParameter},
+};
+
+/// The fields from path and query. A parameter that the route does not have is an error: it may be mistyped, and would
+/// change nothing.
+pub(crate) fn fields_of_query<'a>(
+    route: &HttpRoute,
+    path: impl Iterator<Item = (&'a str, &'a str)>,
+    query: &str,
+) -> Result<Map<String, Value>, HttpProblem> {
+    let mut fields = Map::new();
+    for (name, value) in path {
+        let parameter = parameter(route, name)?;
+        fields.insert(parameter.field.to_owned(), value_of(parameter, value)?);
+    }
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let parameter = parameter(route, &name)?;
+        if route.is_in_path(parameter) {
+            return Err(HttpProblem::of_parameter(&name, "it is a part of the path"));
+        }
+        let value = value_of(parameter, &value)?;
+        match (fields.get_mut(parameter.field), value) {
+            (None, value) => {
+                fields.insert(parameter.field.to_owned(), value);
+            }
+            (Some(Value::Array(list)), Value::Array(more)) => list.extend(more),
+            _ => return Err(HttpProblem::of_parameter(&name, "it is given twice")),
+        }
+    }
+    Ok(fields)
+}
+
+/// Adds the fields of a JSON body.
+pub(crate) fn add_fields_of_body(
+    route: &HttpRoute,
+    body: &Bytes,
+    fields: &mut Map<String, Value>,
+) -> Result<(), HttpProblem> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    let wrong = |error: serde_json::Error| {
+        HttpProblem::of_parameter("body", format!("it is not a JSON object: {error}"))
+    };
+    let object: Map<String, Value> = serde_json::from_slice(body).map_err(wrong)?;
+    for (name, value) in object {
+        let parameter = parameter(route, &name)?;
+        if route.is_in_path(parameter) || fields.contains_key(parameter.field) {
+            return Err(HttpProblem::of_parameter(&name, "it is given twice"));
+        }
+        if let (ParameterKind::Count(most), Some(count)) = (parameter.kind, value.as_u64())
+            && count > most
+        {
+            return Err(HttpProblem::of_parameter(&name, format!("must be at most {most}")));
+        }
+        // In JSON, `null` is as good as nothing.
+        if !value.is_null() {
+            fields.insert(parameter.field.to_owned(), value);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that required parameters are there.
+pub(crate) fn check_required(route: &HttpRoute, fields: &Map<String, Value>) -> Result<(), HttpProblem> {
+    let missing =
+        route.parameters().find(|parameter| parameter.is_required && !fields.contains_key(parameter.field));
+    missing.map_or(Ok(()), |parameter| Err(HttpProblem::of_parameter(parameter.name, "it is missing")))
+}
+
+fn parameter(route: &HttpRoute, name: &str) -> Result<&'static RouteParameter, HttpProblem> {
+    route.parameters().find(|parameter| parameter.name == name).ok_or_else(|| {
+        let known: Vec<&str> = route
+            .parameters()
+            .filter(|parameter| !route.is_in_path(parameter))
+            .map(|parameter| parameter.name)
+            .collect();
+        let known =
+            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
+        HttpProblem::of_parameter(name, format!("{} has no such parameter; {known}", route.path))
+    })
+}
+
+fn value_of(parameter: &RouteParameter, text: &str) -> Result<Value, HttpProblem> {
+    let wrong = |must: String| HttpProblem::of_parameter(parameter.name, must);
+    match parameter.kind {
+        ParameterKind::Text => Ok(text.into()),
+        ParameterKind::Texts => Ok(vec![text].into()),
+        ParameterKind::Count(most) => match text.parse::<u64>() {
+            Ok(count) if count <= most => Ok(count.into()),
+            _ => Err(wrong(format!("must be a number from 0 to {most}"))),
+        },
+        ParameterKind::Decimal => text
+            .parse()
+            .ok()
+            .and_then(Number::from_f64)
+            .map(Value::Number)
+            .ok_or_else(|| wrong("must be a number".to_owned())),
+        ParameterKind::Flag => match text {
+            "" | "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => Err(wrong("must be true or false".to_owned())),
+        },
+        ParameterKind::Choice(values) => {
+            choice(values, text).map(Value::from).ok_or_else(|| wrong(one_of(values)))
+        }
+        ParameterKind::Choices(values) => {
+            let chosen = text.split(',').map(|text| choice(values, text.trim()));
+            let chosen: Option<Vec<&str>> = chosen.collect();
+            chosen.map(Value::from).ok_or_else(|| wrong(one_of(values)))
+        }
+        ParameterKind::Json(_) => Err(wrong("belongs into the body".to_owned())),
+    }
+}
+
+fn choice(values: &'static [&'static str], text: &str) -> Option<&'static str> {
+    values.iter().copied().find(|value| value.eq_ignore_ascii_case(text))
+}
+
+fn one_of(values: &[&str]) -> String {
+    format!("must be one of {}", values.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::routes::routes;
+
+    fn route(name: &str) -> &'static HttpRoute {
+        routes().find(|route| route.name == name).unwrap()
+    }
+
+    fn fields(query: &str) -> Result<Value, HttpProblem> {
+        fields_of_query(route("search"), std::iter::empty(), query).map(Value::Object)
+    }
+
+    #[test]
+    fn parameters_become_fields() {
+        let read = fields("q=%C3%A9+pool&in=user,tool&tag=a&tag=b&limit=5&exact&scope=OWN").unwrap();
+        assert_eq!(
+            read,
+            json!({
+                "query": "é pool", "in": ["user", "tool"], "tags": ["a", "b"], "limit": 5, "exact": true,
+                "scope": "own",
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (query, name) in [
+            ("q=a&limt=5", "limt"),
+            ("q=a&q=b", "q"),
+            ("q=a&limit=many", "limit"),
+            ("q=a&limit=-1", "limit"),
+            ("q=a&limit=100000000", "limit"),
+            ("q=a&exact=maybe", "exact"),
+            ("q=a&mode=telepathy", "mode"),
+            ("q=a&in=user,dreams", "in"),
+            ("q=a&query=b", "query"),
+        ] {
+            let problem = fields(query).unwrap_err();
+            assert_eq!((problem.status().as_u16(), problem.field()), (400, Some(name)), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_body_has_the_same_names() {
+        let read = |body: &str| {
+            let mut fields = Map::new();
+            let body = Bytes::from(body.to_owned());
+            add_fields_of_body(route("search.post"), &body, &mut fields).map(|()| Value::Object(fields))
+        };
+        assert_eq!(read(r#"{"q":"a","tag":["x"]}"#).unwrap(), json!({"query": "a", "tags": ["x"]}));
+        assert_eq!(read(r#"{"q":"a","until":null}"#).unwrap(), json!({"query": "a"}));
+        assert_eq!(read("").unwrap(), json!({}));
+        for body in ["[]", "{", r#"{"qq":"a"}"#, r#"{"q":"a","limit":100000000}"#] {
+            assert_eq!(read(body).unwrap_err().status().as_u16(), 400, "{body}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What all requests of a server share.
+
+use std::{
+    hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::{
+    audit::AuditLog, call::StoreHandles, documentation::Documentation, limits::RequestLimits,
+    settings::ServerLimits, sign_in::SignIn,
+};
+
+/// What all requests of a server share.
+#[derive(Debug)]
+pub(crate) struct ServerState {
+    store: StoreHandles,
+    pub(crate) sign_in: SignIn,
+    pub(crate) limits: RequestLimits,
+    pub(crate) sizes: ServerLimits,
+    pub(crate) audit: Option<AuditLog>,
+    pub(crate) documentation: Documentation,
+    /// Held while a session of a user is changed, so that no other request changes it after its version was checked.
+    changes: Vec<Arc<Mutex<()>>>,
+    is_stopping: AtomicBool,
+}
+
+/// The number of users whose sessions can be changed at the same time, at most.
+const CHANGES: usize = 64;
+
+impl ServerState {
+    pub(crate) fn new(
+        store: StoreHandles,
+        sign_in: SignIn,
+        sizes: ServerLimits,
+        audit: Option<AuditLog>,
+    ) -> Self {
+        let (limits, documentation) = (RequestLimits::new(&sizes), Documentation::new());
+        let changes = std::iter::repeat_with(Arc::default).take(CHANGES).collect();
+        let is_stopping = AtomicBool::new(false);
+        Self { store, sign_in, limits, sizes, audit, documentation, changes, is_stopping }
+    }
+
+    /// The handles on the store, which only `call.rs` can use.
+    pub(crate) fn store(&self) -> &StoreHandles {
+        &self.store
+    }
+
+    /// Waits until no other request changes a session of this user.
+    pub(crate) async fn begin_change(&self, user: &str) -> Option<OwnedMutexGuard<()>> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(user);
+        let place = usize::try_from(hash % CHANGES as u64).unwrap_or_default();
+        Some(self.changes.get(place)?.clone().lock_owned().await)
+    }
+
+    /// The server is not ready from now on.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) async fn is_ready(&self) -> bool {
+        !self.is_stopping.load(Ordering::Relaxed) && self.store.answers().await
+    }
+}

@@ -1,0 +1,159 @@
+//! Answers that are written piece by piece, so that memory does not grow with them.
+
+use std::{
+    io::{self, Write},
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use axum::body::{Body, Bytes};
+use futures_util::stream;
+use tokio::{
+    runtime::Handle,
+    task::{JoinHandle, spawn_blocking},
+};
+
+use crate::problem::HttpProblem;
+
+/// The size of a piece.
+const PIECE: usize = 64 * 1024;
+/// The pieces that wait for the client. A slow client makes the writer wait.
+const WAITING: usize = 4;
+/// The time that a client has to read a piece. One that never reads would otherwise keep a writer for ever.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The time between attempts to hand over a piece.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A body with what `write` writes. The first piece, or the failure before it, is waited for, so that a failure has its
+/// status. A later failure breaks the connection, so that the client does not take a part for the whole.
+pub(crate) async fn written<W>(write: W) -> Result<Body, HttpProblem>
+where
+    W: AsyncFnOnce(&mut PieceWriter) -> Result<(), HttpProblem> + Send + 'static,
+{
+    let (sender, pieces) = sync_channel(WAITING);
+    // A thread of its own, because the writer blocks it while the client is slow.
+    let writing = spawn_blocking(move || {
+        let mut writer = PieceWriter { sender, piece: Vec::new() };
+        Handle::current().block_on(async {
+            write(&mut writer).await?;
+            writer.flush().map_err(|error| HttpProblem::internal(error.to_string()))
+        })
+    });
+    let (first, pieces) = next(pieces).await?;
+    let Some(first) = first else {
+        writing.await.map_err(|error| HttpProblem::internal(error.to_string()))??;
+        return Ok(Body::empty());
+    };
+    let pieces = BodyPieces { first: Some(first), pieces: Some(pieces), writing: Some(writing) };
+    Ok(Body::from_stream(stream::unfold(pieces, BodyPieces::next)))
+}
+
+/// The next piece, which is waited for on a thread for blocking work.
+async fn next(pieces: Receiver<Bytes>) -> Result<(Option<Bytes>, Receiver<Bytes>), HttpProblem> {
+    spawn_blocking(move || (pieces.recv().ok(), pieces))
+        .await
+        .map_err(|error| HttpProblem::internal(error.to_string()))
+}
+
+/// The rest of a body.
+struct BodyPieces {
+    first: Option<Bytes>,
+    pieces: Option<Receiver<Bytes>>,
+    writing: Option<JoinHandle<Result<(), HttpProblem>>>,
+}
+
+impl BodyPieces {
+    async fn next(mut self) -> Option<(io::Result<Bytes>, Self)> {
+        if let Some(first) = self.first.take() {
+            return Some((Ok(first), self));
+        }
+        let (piece, pieces) = next(self.pieces.take()?).await.ok()?;
+        if let Some(piece) = piece {
+            self.pieces = Some(pieces);
+            return Some((Ok(piece), self));
+        }
+        match self.writing.take()?.await {
+            Ok(Ok(())) => None,
+            _ => Some((Err(io::Error::other("the answer could not be completed")), self)),
+        }
+    }
+}
+
+/// Writes pieces of a body. Fails if the client is gone, or does not read.
+#[derive(Debug)]
+pub(crate) struct PieceWriter {
+    sender: SyncSender<Bytes>,
+    piece: Vec<u8>,
+}
+
+impl Write for PieceWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.piece.is_empty() {
+            return Ok(());
+        }
+        let mut piece = Bytes::from(std::mem::take(&mut self.piece));
+        let began = Instant::now();
+        loop {
+            piece = match self.sender.try_send(piece) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Full(piece)) if began.elapsed() < PATIENCE => piece,
+                Err(TrySendError::Full(_)) => return Err(io::ErrorKind::TimedOut.into()),
+                Err(TrySendError::Disconnected(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            // The channel can't wait with a limit, and a client that is slow waits for far longer anyway.
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_written_arrives() {
+        let body = written(async |writer| {
+            (0..50_000)
+                .try_for_each(|line| writeln!(writer, "{line}"))
+                .map_err(|_| HttpProblem::internal("closed"))
+        });
+        let bytes = body.await.unwrap().collect().await.unwrap().to_bytes();
+        assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 50_000);
+        let empty = written(async |_| Ok(())).await.unwrap();
+        assert!(empty.collect().await.unwrap().to_bytes().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_failure_has_its_status_or_breaks_the_body() {
+        let failed = written(async |_| Err(HttpProblem::busy("x", 1))).await;
+        assert_eq!(failed.unwrap_err().status().as_u16(), 503);
+        let broken = written(async |writer| {
+            writer.write_all(&[b'x'; 2 * PIECE]).map_err(|_| HttpProblem::internal("closed"))?;
+            Err(HttpProblem::busy("x", 1))
+        });
+        assert!(broken.await.unwrap().collect().await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_writer_ends_when_the_client_is_gone() {
+        let (ended, has_ended) = tokio::sync::oneshot::channel();
+        let body = written(async move |writer| {
+            let written = (0..).try_for_each(|_| writer.write_all(&[b'x'; PIECE]));
+            ended.send(written.is_err()).unwrap();
+            Ok(())
+        });
+        drop(body.await.unwrap());
+        assert!(has_ended.await.unwrap());
+    }
+}

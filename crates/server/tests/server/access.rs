@@ -1,0 +1,125 @@
+//! Who may read and change what.
+
+use amplifier_session_api::{AccessRight, Reach};
+use amplifier_session_testkit::prelude::json;
+
+use crate::{Running, client::Request};
+
+const READ: &[AccessRight] = &[AccessRight::Read];
+
+#[tokio::test]
+async fn without_a_valid_token_nothing_is_read() {
+    let server = Running::start().await;
+    let token = server.token("ana", Reach::Own, READ);
+    let wrong = token.replace('a', "b");
+    for path in ["/v1/me", "/v1/sessions", "/v1/sessions/first-1", "/v1/nothing", "/nothing"] {
+        let none = Request::new(server.address, "GET", path).send().await;
+        assert_eq!(none.problem(), (401, "unauthenticated".to_owned()), "{path}");
+        assert_eq!(none.header("www-authenticate"), Some(r#"Bearer realm="amplifier-sessions""#));
+    }
+    let request = Request::new(server.address, "GET", "/v1/me");
+    let reply = request.header("authorization", &format!("Bearer {wrong}")).send().await;
+    assert_eq!(reply.problem().0, 401);
+    assert!(reply.header("www-authenticate").unwrap().contains("invalid_token"));
+    // A token in an address would be in logs.
+    let reply = Request::new(server.address, "GET", &format!("/v1/me?token={token}")).send().await;
+    assert_eq!(reply.status, 401);
+}
+
+#[tokio::test]
+async fn too_many_failed_attempts_are_refused_and_valid_tokens_are_not() {
+    let server = Running::start().await;
+    for _ in 0..10 {
+        assert_eq!(Request::new(server.address, "GET", "/v1/me").send().await.status, 401);
+    }
+    let reply = Request::new(server.address, "GET", "/v1/me").send().await;
+    assert_eq!(reply.problem(), (429, "too_many_requests".to_owned()));
+    assert!(reply.header("retry-after").is_some());
+    assert_eq!(server.get("/v1/me").await.status, 200);
+}
+
+#[tokio::test]
+async fn sessions_of_others_and_of_nobody_are_the_same() {
+    let server = Running::start().await;
+    for suffix in ["", "/messages", "/messages/0", "/turns/1", "/events", "/statistics", "/files", "/export"]
+    {
+        let bodies = ["fourth-1", "nobody-1", "fourth"].map(|id| format!("/v1/sessions/{id}{suffix}"));
+        let mut seen = Vec::new();
+        for path in bodies {
+            let reply = server.get(&path).await;
+            assert_eq!(reply.problem(), (404, "session_not_found".to_owned()), "{path}");
+            let mut problem = reply.json();
+            problem["instance"].take();
+            seen.push(problem);
+        }
+        assert!(seen[0] == seen[1] && seen[1] == seen[2], "{suffix}: {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_reads_as_far_as_it_reaches() {
+    let server = Running::start().await;
+    let read = async |reach: Reach, path: &str| server.ben(reach, "GET", path).send().await;
+    let count = |reply: &crate::client::Reply| reply.ok()["sessions"].as_array().unwrap().len();
+    assert_eq!(count(&read(Reach::Own, "/v1/sessions").await), 1);
+    assert_eq!(count(&read(Reach::All, "/v1/sessions").await), 1);
+    assert_eq!(count(&read(Reach::All, "/v1/sessions?scope=all").await), 4);
+    assert_eq!(count(&read(Reach::Visible, "/v1/sessions?scope=visible").await), 1);
+    for (reach, scope) in [(Reach::Own, "visible"), (Reach::Own, "all"), (Reach::Visible, "all")] {
+        let reply = read(reach, &format!("/v1/sessions?scope={scope}")).await;
+        assert_eq!(reply.problem(), (403, "beyond_reach".to_owned()));
+        assert_eq!(reply.json()["field"], "scope");
+    }
+    let share = server.ana("PUT", "/v1/sessions/first-1/sharing");
+    share.json(&json!({"visibility": "team", "team_ids": ["payments"]})).send().await.ok();
+    assert_eq!(count(&read(Reach::Visible, "/v1/sessions?scope=visible").await), 2);
+    assert_eq!(read(Reach::Visible, "/v1/sessions/first-1?scope=visible").await.status, 200);
+    assert_eq!(read(Reach::Visible, "/v1/sessions/second-1?scope=visible").await.status, 404);
+    // With the next request, it is private again.
+    server
+        .ana("PUT", "/v1/sessions/first-1/sharing")
+        .json(&json!({"visibility": "private"}))
+        .send()
+        .await
+        .ok();
+    assert_eq!(read(Reach::Visible, "/v1/sessions/first-1?scope=visible").await.status, 404);
+}
+
+#[tokio::test]
+async fn changes_need_their_right_and_reach_only_own_sessions() {
+    let server = Running::start().await;
+    let token = server.token("ana", Reach::All, READ);
+    let changes = [
+        ("PATCH", "/v1/sessions/first-1", json!({"name": "x"})),
+        ("PUT", "/v1/sessions/first-1/sharing", json!({"visibility": "public"})),
+        ("POST", "/v1/sessions/first-1/tags", json!({"add": ["x"]})),
+        ("POST", "/v1/sessions/first-1/rewind", json!({"to_turn": 0})),
+        ("POST", "/v1/sessions/delete", json!({"all": true})),
+        ("DELETE", "/v1/sessions/first-1", json!(null)),
+    ];
+    for (method, path, body) in &changes {
+        let request = |token: &str| {
+            let request = Request::new(server.address, method, path);
+            let request = request.header("authorization", &format!("Bearer {token}"));
+            if body.is_null() { request } else { request.json(body) }
+        };
+        assert_eq!(request(&token).send().await.problem(), (403, "missing_right".to_owned()), "{path}");
+        if path.contains("first-1") {
+            let of_ben = server.token("ben", Reach::All, &AccessRight::ALL);
+            assert_eq!(request(&of_ben).send().await.problem().0, 404, "{path}");
+        }
+    }
+    assert_eq!(server.get("/v1/sessions").await.ok()["sessions"].as_array().unwrap().len(), 3);
+    assert_eq!(server.get("/v1/sessions/first-1").await.ok()["session"]["visibility"], "private");
+}
+
+#[tokio::test]
+async fn me_says_what_the_token_may_do() {
+    let server = Running::start().await;
+    let me = server.ben(Reach::Visible, "GET", "/v1/me").send().await.ok();
+    assert_eq!(
+        (&me["user_id"], &me["reach"], &me["teams"]),
+        (&json!("ben"), &json!("visible"), &json!(["payments"]))
+    );
+    assert_eq!(me["rights"], json!(["read", "write", "delete", "admin"]));
+}
