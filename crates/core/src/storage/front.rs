@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{
     settings::StorageSettings,
     store::{
-        ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext, StoreCopying,
-        StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
+        ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext,
+        StoreCopying, StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
         SupersededHistory, TranscriptSearch, Verification,
     },
 };
@@ -142,6 +142,8 @@ accessors! {
     users -> StoreUsers;
     /// Reads the lines of sessions.
     reading -> RowReading;
+    /// Reports which sessions changed.
+    changes -> ChangeFeed;
     /// Writes sessions from their lines.
     ingestion -> Ingestion;
     /// Searches messages and turns.
