@@ -8,7 +8,7 @@
 
 ALTER TABLE sessions ADD COLUMN changed bigint NOT NULL DEFAULT 0;
 ALTER TABLE sessions ALTER COLUMN changed SET DEFAULT (pg_current_xact_id()::text::bigint);
-CREATE INDEX sessions_by_change ON sessions (changed);
+CREATE INDEX sessions_by_change ON sessions (changed, key);
 
 CREATE TABLE session_removals (
     user_id text COLLATE "C" NOT NULL,
@@ -20,4 +20,4 @@ CREATE TABLE session_removals (
     team_ids text[] NOT NULL,
     changed bigint NOT NULL DEFAULT (pg_current_xact_id()::text::bigint)
 );
-CREATE INDEX session_removals_by_change ON session_removals (changed);
+CREATE INDEX session_removals_by_change ON session_removals (changed, key);

@@ -178,7 +178,7 @@ CREATE INDEX IF NOT EXISTS sessions_by_bundle ON sessions (user_id, bundle, upda
 CREATE INDEX IF NOT EXISTS sessions_of_all_by_activity ON sessions (updated);
 -- Changes in order.
 CREATE INDEX IF NOT EXISTS sessions_by_revision ON sessions (revision);
-CREATE INDEX IF NOT EXISTS session_removals_by_revision ON session_removals (revision);
+CREATE INDEX IF NOT EXISTS session_removals_by_revision ON session_removals (revision, key);
 -- The sessions that were spawned or forked from one.
 CREATE INDEX IF NOT EXISTS sessions_by_parent ON sessions (parent_id, user_id) WHERE parent_id IS NOT NULL;
 -- A session by its id, or by how it begins, whosever it is.
