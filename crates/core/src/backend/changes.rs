@@ -3,12 +3,15 @@
 //! A reader takes a cursor, lists the sessions that it wants to know, and then asks for the changes after its cursor, again
 //! and again. A session that changes while it lists is reported afterwards, so nothing is missed.
 
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{collections::BTreeSet, fmt, future::pending, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{Mutex, watch},
+    time::sleep,
+};
 
 use super::Version;
 use crate::{
@@ -169,42 +172,58 @@ fn digest_of(scope: &Scope) -> Short {
     short(&parts.unwrap_or_default())
 }
 
-/// Tells readers in this process that a handle has written. Clones are the same signal.
+/// Tells the readers of a handle that it has written. Clones are the same signal.
 #[derive(Debug, Clone, Default)]
-pub struct ChangeSignal(watch::Sender<()>);
+pub struct ChangeSignal {
+    writes: watch::Sender<()>,
+    /// Held by the reader whose turn it is to look for writes of others.
+    turn: Arc<Mutex<()>>,
+}
 
 impl ChangeSignal {
     /// Wakes all readers that wait.
     pub fn send(&self) {
-        self.0.send_replace(());
+        self.writes.send_replace(());
     }
 
     /// Hints by this signal, and `every` so often because others may have written. `None` if nobody else writes.
     #[must_use]
     pub fn hints(&self, every: Option<Duration>) -> ChangeHints {
-        ChangeHints { own: self.0.subscribe(), every }
+        ChangeHints { signal: self.clone(), writes: self.writes.subscribe(), every }
     }
 }
 
 /// When to look for changes again: after a write of this handle at once, after writes of others within a fixed time.
+///
+/// However many readers of a handle wait, only one of them at a time looks for writes of others, and tells the rest.
 #[derive(Debug)]
 pub struct ChangeHints {
-    own: watch::Receiver<()>,
+    signal: ChangeSignal,
+    writes: watch::Receiver<()>,
     every: Option<Duration>,
 }
 
 impl ChangeHints {
     /// Waits until there may be changes, but at most for `patience`. Writes of the handle since the last call, or since the
-    /// hints were made, count.
-    pub async fn wait(&mut self, patience: Duration) {
-        let own = async {
-            if self.own.changed().await.is_err() {
-                // The handle is gone.
-                std::future::pending::<()>().await;
-            }
+    /// hints were made, count. Returns whether it is this reader's turn to look for writes of others.
+    pub(super) async fn wait(&mut self, patience: Duration) -> bool {
+        let turn = async {
+            let Some(every) = self.every else { return pending().await };
+            let _turn = self.signal.turn.lock().await;
+            sleep(every).await;
         };
-        // Either way, it is time to look.
-        let _ = timeout(self.every.map_or(patience, |every| every.min(patience)), own).await;
+        tokio::select! {
+            // The handle has the other end.
+            _ = self.writes.changed() => false,
+            () = turn => true,
+            () = sleep(patience) => false,
+        }
+    }
+
+    /// Wakes the other readers.
+    pub(super) fn wake_others(&mut self) {
+        self.signal.send();
+        self.writes.mark_unchanged();
     }
 }
 

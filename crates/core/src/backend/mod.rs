@@ -177,17 +177,20 @@ pub trait StorageBackendExt: StorageBackend {
         limit: usize,
         patience: Duration,
     ) -> Result<ChangePage> {
-        let (begun, mut after) = (Instant::now(), after.clone());
+        let (begun, mut after, mut is_turn) = (Instant::now(), after.clone(), false);
         // Made before the first look, so that no write is missed between both.
         let mut hints = self.change_hints();
         loop {
             let page = self.changes(scope, Some(&after), limit).await?;
+            if is_turn && page.cursor != after {
+                hints.wake_others();
+            }
             let left = patience.saturating_sub(begun.elapsed());
             if page.reset || !page.changes.is_empty() || left.is_zero() {
                 return Ok(page);
             }
             after = page.cursor;
-            hints.wait(left).await;
+            is_turn = hints.wait(left).await;
         }
     }
 

@@ -62,6 +62,11 @@ impl<D: Database> SqlBackend<D> {
         Self(Arc::new(database), ChangeSignal::default())
     }
 
+    /// Wakes readers that wait for changes.
+    fn wake_readers(&self) {
+        self.1.send();
+    }
+
     async fn run<T: Send + 'static>(&self, run: impl FnOnce(&D) -> Result<T> + Send + 'static) -> Result<T> {
         on_thread(&self.0, run).await
     }

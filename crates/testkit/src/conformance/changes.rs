@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::scopes::{VIEWERS, scope_of_viewer, session_of_olga};
 use crate::prelude::*;
@@ -323,26 +323,27 @@ pub async fn unknown_cursors_are_reset(store: Store) {
     }
 }
 
-/// A reader that waits is woken by a write of the same handle, and of another one.
+/// All readers that wait are woken by a write of the same handle, and of another one.
 pub async fn waiting_readers_are_woken(store: Store) {
     let store = Arc::new(store);
     let writers = [store.clone(), Arc::new(store.again().await)];
     for (n, writer) in writers.into_iter().enumerate() {
-        let mut reader = Follower::begin(&store, ana(), 9).await;
-        let (started, mut waits) = watch::channel(false);
-        let written = tokio::spawn({
-            let one = target(&format!("s{n}"));
-            async move {
-                waits.wait_for(|waits| *waits).await.unwrap();
-                writer.sync_text(&one, vec![lines::user("hello")]).await;
-            }
-        });
-        started.send(true).unwrap();
+        let mut readers = JoinSet::new();
+        for _ in 0..4 {
+            let mut reader = Follower::begin(&store, ana(), 9).await;
+            let store = store.clone();
+            readers.spawn(async move {
+                let changes = reader.read(&store, PATIENCE).await;
+                (changes, reader.reported)
+            });
+        }
+        let one = target(&format!("s{n}"));
         let begun = Instant::now();
-        assert_eq!(reader.read(&store, PATIENCE).await, 1, "{n}");
+        writer.sync_metadata(&one, r#"{"name":"hello"}"#).await;
+        while let Some(read) = readers.join_next().await {
+            assert_eq!(read.unwrap(), (1, vec![one.key.clone()]));
+        }
         assert!(begun.elapsed() < PATIENCE);
-        written.await.unwrap();
-        assert_eq!(reader.reported, [target(&format!("s{n}")).key]);
     }
 }
 

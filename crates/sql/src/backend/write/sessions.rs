@@ -13,7 +13,7 @@ use super::{
     event_ids::free_event_ids, own_tables, removal::RowsOf, superseded, turns, update, vector_tables,
 };
 use crate::{
-    Query, Reader, Statement,
+    Columns, Query, Reader, Statement,
     backend::{Database, Writer},
     is_one_of,
     read::of_session,
@@ -116,7 +116,8 @@ pub(super) struct Stored {
     key: i64,
     revision: i64,
     project: String,
-    sharing: StoredSharing,
+    /// `None` if it can't be read.
+    sharing: Option<StoredSharing>,
     skipped: String,
     sync_state: Option<StoredSyncState>,
 }
@@ -134,11 +135,7 @@ impl Stored {
                 revision: row.integer(1)?,
                 project: row.text(2)?,
                 skipped: row.text(3)?,
-                sharing: StoredSharing {
-                    visibility: row.text(4)?,
-                    org_id: row.maybe_text(5)?,
-                    team_ids: unless_damaged(row.texts(6))?,
-                },
+                sharing: unless_damaged(StoredSharing::read(row, 4))?,
                 sync_state: rows::sync_state(row, 7)?,
             })
         })
@@ -149,16 +146,24 @@ impl Stored {
 struct StoredSharing {
     visibility: String,
     org_id: Option<String>,
-    /// `None` if they can't be read.
-    team_ids: Option<Vec<String>>,
+    team_ids: Vec<String>,
 }
 
 impl StoredSharing {
+    /// The sharing in the columns from `index` on.
+    fn read(row: &dyn Columns, index: usize) -> Result<Self> {
+        Ok(Self {
+            visibility: row.text(index)?,
+            org_id: row.maybe_text(index + 1)?,
+            team_ids: row.texts(index + 2)?,
+        })
+    }
+
     /// Whether somebody who could see the session may not be able to after a write of `session`.
     fn may_shrink(&self, session: &Session) -> bool {
         let is_same = self.visibility == session.visibility.as_str()
             && self.org_id == session.org_id
-            && self.team_ids.as_ref() == Some(&session.team_ids);
+            && self.team_ids == session.team_ids;
         !is_same && self.visibility != Visibility::Private.as_str()
     }
 }
@@ -172,7 +177,7 @@ fn remove_replaced(
     revision: i64,
 ) -> Result<()> {
     let rows = RowsOf { operation: "write", writer, key };
-    if stored.sharing.may_shrink(&change.session) {
+    if stored.sharing.as_ref().is_none_or(|sharing| sharing.may_shrink(&change.session)) {
         rows.execute_once(removals::add(revision, "user_id = ?1 AND session_id = ?2"))?;
     }
     rows.delete("sessions")?;
