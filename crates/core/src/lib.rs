@@ -24,6 +24,6 @@ mod times;
 pub use blocking::blocking;
 pub use error::{Error, ErrorField, ErrorKind, ErrorOption, HELD_BY, Result};
 pub use known::{KnownPart, known_json};
-pub use scope::{Scope, Viewer};
+pub use scope::{Scope, SessionReaders, Viewer};
 pub use secret::Secret;
 pub use storage::{SessionStorage, StorageSettings};

@@ -55,13 +55,41 @@ impl Viewer {
     /// organisation.
     #[must_use]
     pub fn may_see(&self, session: &Session) -> bool {
-        session.user_id == self.user_id
-            || match session.visibility {
+        self.is_among(SessionReaders::from(session))
+    }
+
+    fn is_among(&self, shared: SessionReaders<'_>) -> bool {
+        *shared.owner == self.user_id
+            || match shared.visibility {
                 Visibility::Private => false,
-                Visibility::Team => session.team_ids.iter().any(|team| self.team_ids.contains(team)),
-                Visibility::Org => session.org_id.is_some() && session.org_id == self.org_id,
+                Visibility::Team => shared.team_ids.iter().any(|team| self.team_ids.contains(team)),
+                Visibility::Org => shared.org_id.is_some() && shared.org_id == self.org_id.as_deref(),
                 Visibility::Public => true,
             }
+    }
+}
+
+/// Those who can see a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionReaders<'a> {
+    /// The owner.
+    pub owner: &'a UserId,
+    /// Who else.
+    pub visibility: Visibility,
+    /// The teams, for [`Visibility::Team`].
+    pub team_ids: &'a [String],
+    /// The organisation, for [`Visibility::Org`].
+    pub org_id: Option<&'a str>,
+}
+
+impl<'a> From<&'a Session> for SessionReaders<'a> {
+    fn from(session: &'a Session) -> Self {
+        Self {
+            owner: &session.user_id,
+            visibility: session.visibility,
+            team_ids: &session.team_ids,
+            org_id: session.org_id.as_deref(),
+        }
     }
 }
 
@@ -73,9 +101,15 @@ impl Scope {
     /// Whether `session` is in the scope.
     #[must_use]
     pub fn allows(&self, session: &Session) -> bool {
+        self.covers(SessionReaders::from(session))
+    }
+
+    /// Whether a session of which only this is known is in the scope.
+    #[must_use]
+    pub fn covers(&self, shared: SessionReaders<'_>) -> bool {
         match self {
-            Self::User(user) => *user == session.user_id,
-            Self::Visible(viewer) => viewer.may_see(session),
+            Self::User(user) => user == shared.owner,
+            Self::Visible(viewer) => viewer.is_among(shared),
             Self::Everyone => true,
         }
     }

@@ -117,6 +117,11 @@ pub struct CosmosConfig {
 }
 
 impl CosmosConfig {
+    /// The address of the database.
+    pub(crate) fn location(&self) -> String {
+        format!("{}/{}", self.endpoint.trim_end_matches('/'), self.database)
+    }
+
     /// The account at `endpoint`, with defaults for everything else.
     #[must_use]
     pub fn new(endpoint: impl Into<String>) -> Self {

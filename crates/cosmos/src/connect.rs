@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use amplifier_session_core::{Error, ErrorKind, Result, backend::SessionLocks};
+use amplifier_session_core::{
+    Error, ErrorKind, Result,
+    backend::{ChangeSignal, SessionLocks},
+};
 use azure_core::credentials::{Secret, TokenCredential};
 use azure_data_cosmos::{
     AccountReference, ContainerClient, CosmosClient, CosmosError, CosmosRuntimeBuilder, RoutingStrategy,
@@ -86,6 +89,7 @@ async fn open_store(
         full_text: containers::has_full_text(&properties),
         totals: CachedTotals::default(),
         locks: SessionLocks::default(),
+        signal: ChangeSignal::default(),
         config,
     };
     meta::create(&store).await?;

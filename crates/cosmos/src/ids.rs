@@ -55,6 +55,11 @@ pub(crate) fn deleted(session: &SessionId) -> String {
     format!("{} deleted", encoded(session))
 }
 
+/// The id of the record that a session left a scope. Encoded session ids contain no space.
+pub(crate) fn removal(unique: &str) -> String {
+    format!("removal {unique}")
+}
+
 pub(crate) fn message(session: &SessionId, sequence: u32) -> String {
     format!("{}_msg_{sequence}", encoded(session))
 }

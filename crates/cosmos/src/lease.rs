@@ -17,7 +17,7 @@ use std::time::Duration;
 use amplifier_session_core::{
     Error, Result,
     backend::Version,
-    model::{Session, SessionKey},
+    model::{Session, SessionKey, Visibility},
 };
 use tokio::time::{Instant, sleep};
 
@@ -25,7 +25,8 @@ use crate::{
     batch::Operation,
     client::Container,
     documents::{
-        DeletedDocument, FilesDocument, KnownRows, RenamedFrom, RowsState, SessionDocument, new_version,
+        DeletedDocument, FilesDocument, KnownRows, RemovalDocument, RenamedFrom, RowsState, SessionDocument,
+        new_version,
     },
     error,
     fence::{self, RowFence},
@@ -155,13 +156,16 @@ impl<'a> WriteLease<'a> {
         files: Option<&FilesDocument>,
         renamed_from: Option<RenamedFrom>,
     ) -> Result<Version> {
+        let removal = self.loses_readers(&session).then(|| RemovalDocument::new(&self.document.session));
         self.document.session = session;
         self.document.renamed_from = renamed_from;
         self.document.version = new_version();
         self.document.pending = None;
         self.document.committed = true;
         let files = files.map(Operation::upsert).transpose()?;
-        let is_put = self.put(files.into_iter().collect()).await?;
+        let removal = removal.as_ref().map(Operation::upsert).transpose()?;
+        let is_put = self.put(files.into_iter().chain(removal).collect()).await?;
+        self.store.signal.send();
         self.store.totals.clear();
         if !is_put {
             // If the answer was lost, the repetition was rejected.
@@ -169,6 +173,13 @@ impl<'a> WriteLease<'a> {
             error::check(found.is_some_and(|found| found.version == self.document.version))?;
         }
         Ok(Version(self.document.fields.version))
+    }
+
+    /// Whether somebody who can see the session may not be able to after this write.
+    fn loses_readers(&self, session: &Session) -> bool {
+        let shared = |of: &Session| (of.visibility, of.org_id.clone(), of.team_ids.clone());
+        let before = &self.document.session;
+        before.visibility != Visibility::Private && shared(before) != shared(session)
     }
 
     /// Completes a deletion: deletes what remains of the session, and records the deletion if `remember` is set.
@@ -181,8 +192,10 @@ impl<'a> WriteLease<'a> {
         if remember {
             operations.push(Operation::upsert(&DeletedDocument::new(&user_id, &session_id))?);
         }
+        operations.push(Operation::upsert(&RemovalDocument::new(&self.document.session))?);
         let is_deleted = self.store.sessions.write(user_id.as_str(), operations).await?.is_some();
         self.store.totals.clear();
+        self.store.signal.send();
         // Otherwise, the answer was lost, and nothing remains to be deleted.
         error::check(is_deleted || self.store.session(&self.document.session.key()).await?.is_none())
     }

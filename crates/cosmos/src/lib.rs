@@ -18,7 +18,7 @@
 //!
 //! | file | content |
 //! | --- | --- |
-//! | `meta`, `sessions`, `messages`, `events`, `other_rows`, `vectors`, `search`, `scheduling` | the trait of the same name |
+//! | `meta`, `sessions`, `messages`, `events`, `other_rows`, `vectors`, `search`, `changes`, `scheduling` | the trait of the same name |
 //! | `write`, `rewrite`, `rename` | changing a session with its rows |
 //! | `lease`, `fence` | how such a change stays consistent without transactions |
 //! | `vector_batches` | writing vectors |
@@ -29,6 +29,7 @@
 //! | `totals`, `usage` | cached totals for scores; counters of requests |
 
 mod batch;
+mod changes;
 mod client;
 mod config;
 mod connect;

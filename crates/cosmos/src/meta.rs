@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     batch::Operation,
-    config::CosmosConfig,
     documents::{Document, kind},
     error,
     store::{CosmosBackend, Store},
@@ -38,11 +37,9 @@ type SchemaDocument = Document<SchemaFields>;
 #[async_trait]
 impl Meta for CosmosBackend {
     fn info(&self) -> StoreInfo {
-        let CosmosConfig { endpoint, database, .. } = &self.0.config;
-        let location = format!("{}/{database}", endpoint.trim_end_matches('/'));
         StoreInfo::new("cosmos")
             .with_atomic_writes(false)
-            .with_places(vec![StorePlace::remote("store", location)])
+            .with_places(vec![StorePlace::remote("store", self.0.config.location())])
             .with_usage(self.0.usage.total())
     }
 

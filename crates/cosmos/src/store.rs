@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use amplifier_session_core::{
     Result,
-    backend::SessionLocks,
+    backend::{ChangeSignal, SessionLocks},
     model::{SessionKey, UserId},
 };
 use serde::de::DeserializeOwned;
@@ -40,6 +40,8 @@ pub(crate) struct Store {
     pub(crate) totals: CachedTotals,
     /// Locks out other writers in this process. Fences lock out other processes.
     pub(crate) locks: SessionLocks,
+    /// Tells readers in this process of changes.
+    pub(crate) signal: ChangeSignal,
 }
 
 impl Store {

@@ -9,6 +9,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Batch, Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
+    read::changes::BY_REVISION,
     rows::{EVENT_OF_SESSION, EVENT_TEXT, SESSION_TEXT},
 };
 use duckdb::{
@@ -195,6 +196,7 @@ pub(crate) const DUCKDB: Dialect = Dialect {
     event_words: WordSearch::Parts(|part| may_contain(EVENT_TEXT, part)),
     quarter_hour: |time| format!("time_bucket(INTERVAL 15 MINUTE, {time})"),
     list_from: |_| "sessions s",
+    changes: BY_REVISION,
     messages_of_sessions: "sessions s JOIN transcripts t ON t.user_id = s.user_id AND t.session_id = s.session_id",
     events_in_order: |_, _| format!("events e JOIN sessions s {EVENT_OF_SESSION}"),
     beside_sessions: |table| {

@@ -142,7 +142,8 @@ fn upgrade(connection: &Connection, layout: usize) -> Result<()> {
             connection.execute_batch(&tables::carry_over_turns())?;
         }
         connection.execute_batch(&tables::turn_tables())?;
-        UPGRADES.iter().skip(layout - OLDEST_LAYOUT).try_for_each(|step| connection.execute_batch(step))?;
+        let steps = UPGRADES.iter().skip(layout - OLDEST_LAYOUT);
+        steps.map(|step| step()).try_for_each(|step| connection.execute_batch(&step))?;
         connection.execute_batch(&tables::views())?;
         let sql = "UPDATE schema_meta SET value = ?2 WHERE key = ?1";
         connection.execute(sql, params![LAYOUT_KEY, LAYOUT.to_string()])?;
@@ -158,6 +159,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(deletions::TABLE)?;
         transaction.execute_batch(superseded::TABLE)?;
+        transaction.execute_batch(&tables::removals())?;
         transaction.execute_batch(&tables::turn_tables())?;
         transaction.execute_batch(&tables::other_vectors())?;
         transaction.execute_batch(&tables::vectors(None))?;

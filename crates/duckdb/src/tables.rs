@@ -6,7 +6,7 @@
 //! unique, and no read uses them.
 
 use amplifier_session_sql::{
-    turns,
+    removals, turns,
     views::{EVENTS_WITH_DATA, TRANSCRIPTS_WITH_CONTENT, View, ViewDialect},
 };
 
@@ -21,20 +21,36 @@ pub(crate) const LAYOUT: usize = OLDEST_LAYOUT + UPGRADES.len();
 
 /// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`views`] are recreated. Each step can be
 /// repeated: DuckDB does not allow changing a table and its rows in one transaction.
-pub(crate) const UPGRADES: [&str; 3] = [
+pub(crate) const UPGRADES: [fn() -> String; 4] = [
     // The program that wrote a session, and where the session went.
-    "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
-     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;",
+    || {
+        "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS source VARCHAR DEFAULT 'amplifier';
+         ALTER TABLE sessions ADD COLUMN IF NOT EXISTS moved_to VARCHAR;"
+            .to_owned()
+    },
     // The settled rows, and the rows that a rewind left: before, they were parts of the sync state. Only queries
     // through this program have the view.
-    "DROP VIEW IF EXISTS vectors_with_context;
-     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
-     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_messages UINTEGER;
-     ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_events UINTEGER;",
+    || {
+        "DROP VIEW IF EXISTS vectors_with_context;
+         ALTER TABLE sessions ADD COLUMN IF NOT EXISTS settled VARCHAR;
+         ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_messages UINTEGER;
+         ALTER TABLE sessions ADD COLUMN IF NOT EXISTS rewound_events UINTEGER;"
+            .to_owned()
+    },
     // The repository of a session. Pending vectors of turns are states of messages: see [`carry_over_turns`].
-    "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS repository VARCHAR;
-     DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';",
+    || {
+        "ALTER TABLE sessions ADD COLUMN IF NOT EXISTS repository VARCHAR;
+         DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';"
+            .to_owned()
+    },
+    // The sessions that left a scope, for the feed of changes.
+    removals,
 ];
+
+/// The sessions that left a scope.
+pub(crate) fn removals() -> String {
+    removals::TABLE.replace("{texts}", "VARCHAR[]")
+}
 
 /// The tables of turns.
 pub(crate) fn turn_tables() -> String {

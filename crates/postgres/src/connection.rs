@@ -19,6 +19,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
+    read::changes::ChangeNumbers,
     rows::{EVENT_TEXT, SESSION_TEXT},
     table::{self, TRANSCRIPTS},
     turns,
@@ -385,6 +386,7 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     event_words: WordSearch::Parts(|part| may_contain(EVENT_TEXT, part)),
     quarter_hour: |time| format!("date_bin('15 minutes', {time}, TIMESTAMPTZ '1970-01-01 00:00:00+00')"),
     list_from: |_| "sessions s",
+    changes: CHANGES,
     messages_of_sessions: "sessions s JOIN transcripts t
         ON t.user_id = s.user_id AND t.session_id = s.session_id",
     events_in_order: |_, _| {
@@ -402,6 +404,22 @@ pub(crate) const POSTGRES: Dialect = Dialect {
     removed_of_users: true,
     own_tables: &["text_blocks", "postings", "removed"],
     session_keys: &[],
+};
+
+/// Changes are numbered by their transactions. A reader gets those below the oldest one that is still running, in any
+/// database of the server, so that none is committed later before its place.
+///
+/// A store that was restored from a backup has other tables, belongs to another server, or has another timeline.
+const CHANGES: ChangeNumbers = ChangeNumbers {
+    column: "changed",
+    set: ", changed = DEFAULT",
+    sessions: "sessions s",
+    last: "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, state FROM
+        (SELECT c.system_identifier # s.timeline_id::bigint # ('sessions'::regclass::oid::bigint << 32) AS state
+        FROM pg_control_system() c, pg_control_checkpoint() s) store",
+    state: "SELECT state FROM
+        (SELECT c.system_identifier # s.timeline_id::bigint # ('sessions'::regclass::oid::bigint << 32) AS state
+        FROM pg_control_system() c, pg_control_checkpoint() s) store WHERE ?1 > 0",
 };
 
 /// Whether `text` contains `part`, which consists of letters and digits, or has non-ASCII letters. Dashes,

@@ -1,5 +1,7 @@
 //! The database: opening it, and PostgreSQL's way of doing things.
 
+use std::time::Duration;
+
 use amplifier_session_core::{
     Result,
     backend::{StoreInfo, StorePlace},
@@ -111,6 +113,9 @@ fn read_only(reader: &PgReader<'_>) -> Result<Option<String>> {
 impl Database for Postgres {
     type Connections = PgPool;
     type Writer<'a> = PgWriter<'a>;
+
+    /// A question to a server, which others use too.
+    const LOOKS_FOR_CHANGES: Duration = Duration::from_millis(500);
 
     fn connections(&self) -> &PgPool {
         &self.pool

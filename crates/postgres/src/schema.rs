@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The steps from an empty schema to the current tables. Published steps do not change.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
     include_str!("../migrations/0003_turns.sql"),
@@ -30,6 +30,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../migrations/0006_vectors_of_turns.sql"),
     include_str!("../migrations/0007_repositories.sql"),
     include_str!("../migrations/0008_places.sql"),
+    include_str!("../migrations/0009_changes.sql"),
 ];
 
 /// Creates `schema_meta`.

@@ -10,7 +10,7 @@
 //! | `numbers.rs` | numbers as literals in statements |
 //! | `backend/` | a backend on a SQL database |
 //! | `embedded/` | a backend on an embedded database, with the search index beside it |
-//! | `deletions.rs` | remembered deletions |
+//! | `deletions.rs`, `removals.rs` | remembered deletions; sessions that left a scope |
 //! | `superseded.rs` | superseded lines |
 //! | `turns.rs` | embeddings and summaries of turns |
 //! | `views.rs` | the views for people and their tools |
@@ -38,6 +38,7 @@ pub mod python;
 mod query;
 pub mod quote;
 pub mod read;
+pub mod removals;
 pub mod rows;
 pub mod staging;
 pub mod superseded;

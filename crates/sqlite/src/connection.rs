@@ -14,6 +14,7 @@ use amplifier_session_core::{
 use amplifier_session_sql::{
     Cell, Columns, Dialect, Reader, Statement, Table, Value, WordSearch,
     backend::{NewVector, VectorTarget, Writer},
+    read::changes::{BY_REVISION, ChangeNumbers},
     rows::EVENT_OF_SESSION,
 };
 use rusqlite::{
@@ -160,6 +161,7 @@ pub(crate) const SQLITE: Dialect = Dialect {
         )
     },
     list_from,
+    changes: ChangeNumbers { sessions: "sessions s INDEXED BY sessions_by_revision", ..BY_REVISION },
     messages_of_sessions: "sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role
         ON t.user_id = s.user_id AND t.session_id = s.session_id",
     events_in_order,

@@ -151,6 +151,13 @@ fn of_index(
     read(&mut IndexRows::new(&SqliteReader(connection), &OnceLock::new()))
 }
 
+fn changes(connection: &Connection, scope: &Scope) -> Result<()> {
+    let reader = SqliteReader(connection);
+    let begun = read::changes::page(&reader, scope, None, 9)?;
+    connection.execute("INSERT INTO revisions (nonce) VALUES (7)", []).unwrap();
+    read::changes::page(&reader, scope, Some(&begun.cursor), 9).map(drop)
+}
+
 fn run<T>(connection: &Connection, query: &Query<T>) -> Result<()> {
     SqliteReader(connection).rows(query).map(drop)
 }
@@ -299,6 +306,9 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
                 rows.vectors(true, &[1, 3], &mut |_, _| Ok(()))
             })
         }),
+        ("changes of a user", Last, |c| changes(c, &own())),
+        ("changes that a viewer may see", Last, |c| changes(c, &visible())),
+        ("changes of everyone", Last, |c| changes(c, &Scope::Everyone)),
         ("what keys stand for", Nothing, |c| {
             of_index(c, |rows| {
                 rows.message_refs(&[1, 3])?;

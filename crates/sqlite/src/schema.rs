@@ -17,7 +17,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use crate::{
     error::storage,
     peek::{SqlitePeek, unopened},
-    tables::{LAYOUT, OLDEST_LAYOUT, TABLES, UPGRADES, indexes, turn_tables, views},
+    tables::{LAYOUT, OLDEST_LAYOUT, TABLES, UPGRADES, indexes, removals, turn_tables, views},
 };
 
 /// Written into the file's header (`PRAGMA application_id`): `AmSs`.
@@ -106,6 +106,7 @@ fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     transaction.execute_batch(TABLES)?;
     transaction.execute_batch(deletions::TABLE)?;
     transaction.execute_batch(superseded::TABLE)?;
+    transaction.execute_batch(&removals())?;
     transaction.execute_batch(&turn_tables())?;
     transaction.execute_batch(&indexes())?;
     transaction.execute_batch(&views())?;

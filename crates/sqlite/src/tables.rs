@@ -1,6 +1,7 @@
 //! Tables, indexes and views.
 
 use amplifier_session_sql::{
+    removals,
     rows::{is_pending, is_turn_pending},
     turns,
     views::{VIEWS, View, ViewDialect},
@@ -175,6 +176,9 @@ CREATE INDEX IF NOT EXISTS sessions_by_project_activity ON sessions (user_id, pr
 CREATE INDEX IF NOT EXISTS sessions_by_repository ON sessions (user_id, repository, updated);
 CREATE INDEX IF NOT EXISTS sessions_by_bundle ON sessions (user_id, bundle, updated);
 CREATE INDEX IF NOT EXISTS sessions_of_all_by_activity ON sessions (updated);
+-- Changes in order.
+CREATE INDEX IF NOT EXISTS sessions_by_revision ON sessions (revision);
+CREATE INDEX IF NOT EXISTS session_removals_by_revision ON session_removals (revision, key);
 -- The sessions that were spawned or forked from one.
 CREATE INDEX IF NOT EXISTS sessions_by_parent ON sessions (parent_id, user_id) WHERE parent_id IS NOT NULL;
 -- A session by its id, or by how it begins, whosever it is.
@@ -258,6 +262,11 @@ pub(crate) fn views() -> String {
     VIEWS.into_iter().map(create).collect()
 }
 
+/// The sessions that left a scope.
+pub(crate) fn removals() -> String {
+    removals::TABLE.replace("{texts}", "TEXT")
+}
+
 /// The vectors of turns. Those of the earlier table are carried over.
 #[must_use]
 pub(crate) fn turn_tables() -> String {
@@ -265,7 +274,7 @@ pub(crate) fn turn_tables() -> String {
 }
 
 /// The steps from [`OLDEST_LAYOUT`] on, each to the next layout, after which [`indexes`] and [`views`] are created.
-pub(crate) const UPGRADES: [fn() -> String; 3] = [
+pub(crate) const UPGRADES: [fn() -> String; 4] = [
     // The program that wrote a session, and where the session went.
     || {
         "ALTER TABLE sessions ADD COLUMN source TEXT NOT NULL DEFAULT 'amplifier';
@@ -303,4 +312,6 @@ pub(crate) const UPGRADES: [fn() -> String; 3] = [
              DELETE FROM schema_meta WHERE key LIKE 'unfinished_turns/%';"
         )
     },
+    // The sessions that left a scope, for the feed of changes.
+    removals,
 ];

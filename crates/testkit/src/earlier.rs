@@ -14,15 +14,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "tests fail by panicking")]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use amplifier_session_core::{
-    Result, Scope, SessionStorage,
-    backend::{SessionQuery, StorageBackend, meta},
+    Result, Scope, SessionStorage, Viewer,
+    backend::{SessionChanged, SessionQuery, StorageBackend, StorageBackendExt as _, meta},
     embedding::{EmbeddingLimits, EmbeddingProvider, EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, SessionId, SessionKey, UserId},
     search::{SearchMode, SearchOptions, SessionFilter},
-    storage::JsonLinesWriter,
+    storage::{JsonLinesWriter, Sharing},
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -36,6 +36,8 @@ use crate::{
 pub const ARCHIVE: &str = include_str!("earlier/archive.jsonl");
 
 const PEARS: &str = "11111111-aaaa-4aaa-8aaa-000000000001";
+const SHARED: &str = "22222222-bbbb-4bbb-8bbb-000000000002";
+const TEAM: &str = "gardeners";
 const DELETED: &str = "33333333-cccc-4ccc-8ccc-000000000003";
 
 /// Checks a store that an earlier version wrote, and its first write.
@@ -59,13 +61,29 @@ pub async fn check_store(backend: Arc<dyn StorageBackend>) {
     );
     assert_eq!(pending().await, 3);
     let session = target_of("dana", "-home-dana-garden", "new");
+    let begun = backend.changes(&Scope::Everyone, None, 99).await.unwrap();
     storage
         .ingestion()
         .sync_transcript_lines(&session, whole(vec![lines::user("a hedgehog")]))
         .await
         .unwrap();
+    let changed = async |scope: &Scope, cursor| {
+        let patience = Duration::from_secs(60);
+        let page = backend.wait_for_changes(scope, cursor, 99, patience).await.unwrap();
+        page.changes
+    };
+    let keys: Vec<_> =
+        changed(&Scope::Everyone, &begun.cursor).await.iter().map(SessionChanged::key).collect();
+    assert_eq!(keys, [session.key]);
     assert_eq!(missing(&storage, &["message", "superseded"]).await, Vec::<String>::new());
     check_rows(&storage).await;
+
+    // A team could see it.
+    let shared = SessionKey::new(dana(), SessionId::new(SHARED).unwrap());
+    let member = Scope::Visible(Viewer::new(UserId::new("eve").unwrap()).with_teams([TEAM]));
+    let begun = backend.changes(&member, None, 99).await.unwrap();
+    storage.sessions().share_session(&shared, &Sharing::private()).await.unwrap();
+    assert_eq!(changed(&member, &begun.cursor).await, [SessionChanged::Removed(shared)]);
 }
 
 /// Checks what files cannot give back, and that it is found.

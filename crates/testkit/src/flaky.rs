@@ -9,12 +9,12 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        Candidates, CountedEvents, DatedMessage, Deletion, EventState, Events, IndexCheck, IndexUpdate,
-        Integrity, MessageCount, MessageVectors, Messages, MessagesToEmbed, Meta, OtherRow, OtherRowQuery,
-        OtherRows, PendingQuery, RowCounts, Scheduling, Search, SequenceRange, SessionChange, SessionName,
-        SessionQuery, Sessions, StorageBackend, StoreInfo, StorePlace, StoredSession, StoredSyncState,
-        StrayRows, SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
-        VectorQuery, Vectors, Version,
+        Candidates, ChangeCursor, ChangeHints, ChangePage, Changes, CountedEvents, DatedMessage, Deletion,
+        EventState, Events, IndexCheck, IndexUpdate, Integrity, MessageCount, MessageVectors, Messages,
+        MessagesToEmbed, Meta, OtherRow, OtherRowQuery, OtherRows, PendingQuery, RowCounts, Scheduling,
+        Search, SequenceRange, SessionChange, SessionName, SessionQuery, Sessions, StorageBackend, StoreInfo,
+        StorePlace, StoredSession, StoredSyncState, StrayRows, SyncGuard, TermPattern, TextCandidate,
+        TextQuery, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
     },
     model::{
         Event, Message, MessageRef, MessageState, Payload, Session, SessionId, SessionKey, SupersededRef,
@@ -179,6 +179,15 @@ operations! {
         StrayRows: stray_rows(user: &UserId, session: Option<&SessionId>) -> Vec<StrayRows>;
         RemoveStrayRows: remove_stray_rows(key: &SessionKey) -> u64;
         CheckIndex: check_index() -> IndexCheck;
+    }
+
+    Changes {
+        Changes: changes(scope: &Scope, after: Option<&ChangeCursor>, limit: usize) -> ChangePage;
+        [
+            fn change_hints(&self) -> ChangeHints {
+                self.inner.change_hints()
+            }
+        ]
     }
 
     Scheduling {

@@ -13,6 +13,7 @@
 //! - [`python_library`] has the databases of the Python library, all generations.
 //! - [`postgres`] starts PostgreSQL servers, and [`PgBouncer`] a pooler in front of one.
 //! - The feature `http` adds a mock embedding service, and `cosmos` a mock account of Azure Cosmos DB.
+//! - [`replaced`] checks stores whose file an older copy replaces.
 //! - [`rounds`] makes tests longer at night.
 //! - [`Store`] is a store under test; [`samples`] has lines that are easily corrupted.
 //! - [`conformance`] is the suite that every backend passes: see [`conformance_suite!`].
@@ -43,6 +44,7 @@ pub mod prelude;
 pub mod python_library;
 mod random;
 mod redactor;
+pub mod replaced;
 mod rounds;
 pub mod samples;
 pub mod store;

@@ -1,5 +1,6 @@
 //! The operations, one file each: a request, a response, and a method of [`Api`](crate::Api).
 
+pub mod changes;
 pub mod check_store;
 pub mod context;
 pub mod delete;

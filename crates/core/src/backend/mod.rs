@@ -6,7 +6,7 @@
 //! document store without joins or aggregates that answers in pages.
 //!
 //! It is the sum of small traits, each about one subject: [`Meta`], [`Sessions`], [`Messages`], [`Events`],
-//! [`OtherRows`], [`Vectors`], [`Search`], [`Integrity`] and [`Scheduling`]. These rules hold for every
+//! [`OtherRows`], [`Vectors`], [`Search`], [`Integrity`], [`Changes`] and [`Scheduling`]. These rules hold for every
 //! method:
 //!
 //! - An unknown session is not an error: the answer is empty or `None`, unless the method says otherwise.
@@ -14,6 +14,7 @@
 //! - A call can be repeated safely.
 
 mod change;
+mod changes;
 mod counts;
 mod deletion;
 mod event_counts;
@@ -35,7 +36,10 @@ mod turn_lines;
 mod turns;
 mod vectors;
 
-use std::fmt::Debug;
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 
@@ -43,6 +47,7 @@ pub use change::{
     KeptLine, MessageVectors, MessagesToEmbed, RemovedMessages, RewoundTo, RowChange, SessionChange,
     SkippedLine, StoredSession, StoredSyncState, Version,
 };
+pub use changes::{ChangeCursor, ChangeHints, ChangePage, ChangeSignal, Changes, SessionChanged};
 pub use counts::{
     EventState, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts,
     RowSpan, SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
@@ -76,18 +81,28 @@ pub use vectors::Vectors;
 
 pub use crate::search::{Candidates, DatedMessage, TextCandidate, VectorCandidate};
 use crate::{
-    Error, ErrorKind, Result,
+    Error, ErrorKind, Result, Scope,
     model::{Digest, SessionKey, SupersededPiece, TurnSummary},
 };
 
 /// A store: everything that a backend implements.
 pub trait StorageBackend:
-    Meta + Sessions + Messages + Events + OtherRows + Vectors + Search + Integrity + Scheduling + Debug
+    Meta + Sessions + Messages + Events + OtherRows + Vectors + Search + Integrity + Changes + Scheduling + Debug
 {
 }
 
 impl<T> StorageBackend for T where
-    T: Meta + Sessions + Messages + Events + OtherRows + Vectors + Search + Integrity + Scheduling + Debug
+    T: Meta
+        + Sessions
+        + Messages
+        + Events
+        + OtherRows
+        + Vectors
+        + Search
+        + Integrity
+        + Changes
+        + Scheduling
+        + Debug
 {
 }
 
@@ -95,8 +110,8 @@ impl<T> StorageBackend for T where
 /// [`StorageBackendExt`] must be imported.
 pub mod prelude {
     pub use super::{
-        Events as _, Integrity as _, Messages as _, Meta as _, OtherRows as _, Scheduling as _, Search as _,
-        Sessions as _, StorageBackend, StorageBackendExt as _, Vectors as _,
+        Changes as _, Events as _, Integrity as _, Messages as _, Meta as _, OtherRows as _, Scheduling as _,
+        Search as _, Sessions as _, StorageBackend, StorageBackendExt as _, Vectors as _,
     };
 }
 
@@ -152,6 +167,31 @@ pub trait StorageBackendExt: StorageBackend {
             _ => None,
         };
         Ok(self.list_other_rows(&query).await?.into_iter().filter_map(reason).collect())
+    }
+
+    /// [`Changes::changes`], but waits up to `patience` until there are some. Returns an empty page after that time.
+    async fn wait_for_changes(
+        &self,
+        scope: &Scope,
+        after: &ChangeCursor,
+        limit: usize,
+        patience: Duration,
+    ) -> Result<ChangePage> {
+        let (begun, mut after, mut is_turn) = (Instant::now(), after.clone(), false);
+        // Made before the first look, so that no write is missed between both.
+        let mut hints = self.change_hints();
+        loop {
+            let page = self.changes(scope, Some(&after), limit).await?;
+            if is_turn && page.cursor != after {
+                hints.wake_others();
+            }
+            let left = patience.saturating_sub(begun.elapsed());
+            if page.reset || !page.changes.is_empty() || left.is_zero() {
+                return Ok(page);
+            }
+            after = page.cursor;
+            is_turn = hints.wait(left).await;
+        }
     }
 
     /// Stores `value` under `key` unless there is a value. Returns the value that is stored afterwards.

@@ -6,8 +6,8 @@ use super::{
     read_masking::ReadMasking,
     settings::StorageSettings,
     store::{
-        ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext, StoreCopying,
-        StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
+        ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext,
+        StoreCopying, StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
         SupersededHistory, TranscriptSearch, Verification,
     },
 };
@@ -151,6 +151,8 @@ accessors! {
     users -> StoreUsers;
     /// Reads the lines of sessions.
     reading -> RowReading;
+    /// Reports which sessions changed.
+    changes -> ChangeFeed;
     /// Writes sessions from their lines.
     ingestion -> Ingestion;
     /// Searches messages and turns.

@@ -2,6 +2,7 @@
 
 mod archive;
 mod at_rest;
+mod changes;
 mod context;
 mod copy;
 mod damage;
@@ -66,8 +67,8 @@ pub use statistics::{
     ToolStatistics,
 };
 pub use store::{
-    ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreCopying, StoreSalvage,
-    StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors, SupersededHistory,
+    ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, StoreCopying,
+    StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors, SupersededHistory,
     TranscriptSearch, Verification,
 };
 pub use superseded::{

@@ -137,18 +137,22 @@ impl StoreContext {
     ///
     /// As [`Self::masked_messages`].
     pub(super) fn masked_sessions(&self, mut sessions: Vec<Session>) -> Result<Vec<Session>> {
-        for session in &mut sessions {
-            if self.read_redactor(&session.user_id).is_none() {
-                continue;
-            }
-            let owner = &session.user_id;
-            for text in [&mut session.name, &mut session.description, &mut session.first_prompt] {
-                let masked = text.as_deref().map(|text| self.masked_text(owner, text)).transpose()?;
-                *text = masked.map(Cow::into_owned);
-            }
-            session.first_prompt = session.first_prompt.as_deref().map(|text| whole_words(text).into_owned());
-        }
+        sessions.iter_mut().try_for_each(|session| self.mask_session(session))?;
         Ok(sessions)
+    }
+
+    /// [`Self::masked_sessions`] of one.
+    pub(super) fn mask_session(&self, session: &mut Session) -> Result<()> {
+        if self.read_redactor(&session.user_id).is_none() {
+            return Ok(());
+        }
+        let owner = &session.user_id;
+        for text in [&mut session.name, &mut session.description, &mut session.first_prompt] {
+            let masked = text.as_deref().map(|text| self.masked_text(owner, text)).transpose()?;
+            *text = masked.map(Cow::into_owned);
+        }
+        session.first_prompt = session.first_prompt.as_deref().map(|text| whole_words(text).into_owned());
+        Ok(())
     }
 
     /// The turn with the secrets in its texts masked, if that is set.

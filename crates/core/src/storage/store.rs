@@ -127,6 +127,8 @@ subjects! {
     RowReading;
     /// Writes sessions from their lines.
     Ingestion;
+    /// The sessions that changed since a reader last looked.
+    ChangeFeed;
     /// Searches messages and turns.
     TranscriptSearch;
     /// Makes vectors, and replaces all of them if the model changes.

@@ -26,8 +26,8 @@ use crate::ids;
 pub(crate) use event::{ChunkDocument, EVENT_FIELDS, EventDocument, PayloadDocument, chunks_of};
 pub(crate) use message::{GenerationState, MessageDocument, PieceDocument};
 pub(crate) use session::{
-    DeletedDocument, FilesDocument, KnownRows, RenamedFrom, RowsState, SessionDocument, TextTotals,
-    new_version,
+    DeletedDocument, FilesDocument, KnownRows, RemovalDocument, RenamedFrom, RowsState, SessionDocument,
+    TextTotals, new_version,
 };
 pub(crate) use superseded::{PIECE_FIELDS, SupersededDocument};
 pub(crate) use text::{TextDocument, texts_of};
@@ -40,6 +40,7 @@ pub(crate) mod kind {
     pub(crate) const SESSION: &str = "session";
     pub(crate) const FILES: &str = "session_files";
     pub(crate) const DELETED: &str = "deleted_session";
+    pub(crate) const REMOVAL: &str = "session_removal";
     pub(crate) const MESSAGE: &str = "transcript_message";
     pub(crate) const PIECE: &str = "transcript_piece";
     pub(crate) const TEXT: &str = "transcript_text";

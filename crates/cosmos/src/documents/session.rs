@@ -1,9 +1,9 @@
 //! A session, and the data stored beside its fields.
 
 use amplifier_session_core::{
-    Result,
+    Result, SessionReaders,
     backend::{SessionChange, SkippedLine, StoredSession, StoredSyncState, Version},
-    model::{MetadataFile, RawJson, Session, SessionId, UserId},
+    model::{MetadataFile, RawJson, Session, SessionId, SessionKey, UserId, Visibility},
 };
 use serde::{Deserialize, Serialize};
 
@@ -169,5 +169,45 @@ impl DeletedDocument {
     pub(crate) fn new(user: &UserId, session: &SessionId) -> Self {
         let fields = DeletedFields { user_id: user.clone(), session_id: session.clone() };
         Self::of(kind::DELETED, ids::deleted(session), fields)
+    }
+}
+
+/// A session that left a scope, with how it was shared before, for the feed of changes. It stays.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct RemovalFields {
+    user_id: UserId,
+    session_id: SessionId,
+    visibility: Visibility,
+    org_id: Option<String>,
+    team_ids: Vec<String>,
+}
+
+pub(crate) type RemovalDocument = Document<RemovalFields>;
+
+impl RemovalDocument {
+    /// The removal of a session as it was shared before. Each has a document of its own, because the feed has only the
+    /// last version of a document.
+    pub(crate) fn new(session: &Session) -> Self {
+        let fields = RemovalFields {
+            user_id: session.user_id.clone(),
+            session_id: session.session_id.clone(),
+            visibility: session.visibility,
+            org_id: session.org_id.clone(),
+            team_ids: session.team_ids.clone(),
+        };
+        Self::of(kind::REMOVAL, ids::removal(&new_version()), fields)
+    }
+
+    pub(crate) fn key(&self) -> SessionKey {
+        SessionKey::new(self.user_id.clone(), self.session_id.clone())
+    }
+
+    pub(crate) fn readers(&self) -> SessionReaders<'_> {
+        SessionReaders {
+            owner: &self.user_id,
+            visibility: self.visibility,
+            org_id: self.org_id.as_deref(),
+            team_ids: &self.team_ids,
+        }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod blocks;
+mod changes;
 mod conformance;
 mod ending;
 mod faults;

@@ -135,6 +135,10 @@ mod work {
             no_read_returns_a_deleted_session,
             a_recreated_session_starts_empty,
         ]
+        changes: [] + [
+            every_write_of_a_session_is_reported,
+            no_concurrent_change_is_missed,
+        ]
         concurrency: [] + [
             concurrent_syncs_of_the_same_lines_store_them_once,
             concurrent_appends_lose_no_line,

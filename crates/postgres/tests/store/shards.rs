@@ -146,6 +146,11 @@ amplifier_session_testkit::conformance_tests! { @with [ignore = "needs a Postgre
     deletion: [
         no_read_returns_a_deleted_session,
     ]
+    changes: [
+        every_write_of_a_session_is_reported,
+        changes_stay_in_scope,
+        no_concurrent_change_is_missed,
+    ]
     concurrency: [
         concurrent_appends_lose_no_line,
     ]

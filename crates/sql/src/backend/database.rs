@@ -1,6 +1,6 @@
 //! The traits that a SQL database implements. Every call blocks.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use amplifier_session_core::{
     Result, Scope,
@@ -20,6 +20,9 @@ pub trait Database: fmt::Debug + Send + Sync + 'static {
     type Connections: Connections;
     /// A write transaction.
     type Writer<'a>: Writer;
+
+    /// How often a reader that waits for changes looks for those of other processes.
+    const LOOKS_FOR_CHANGES: Duration = Duration::from_millis(100);
 
     /// The connections to the database.
     fn connections(&self) -> &Self::Connections;

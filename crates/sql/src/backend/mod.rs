@@ -9,6 +9,7 @@
 //! | `derived_index.rs` | the trait of the indexes that searches use |
 //! | `write/` | the transactions that write |
 
+mod changes;
 mod database;
 mod derived_index;
 mod events;
@@ -24,19 +25,19 @@ pub(crate) mod write;
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use amplifier_session_core::{Result, blocking};
+use amplifier_session_core::{Result, backend::ChangeSignal, blocking};
 
 pub use database::{Connections, Database, Lookups, NewVector, Removed, VectorTarget, Writer};
 pub use derived_index::DerivedIndex;
 
 type ReaderOf<'a, D> = <<D as Database>::Connections as Connections>::Reader<'a>;
 
-/// A backend on a SQL database. Cheap to clone; clones share the database.
-pub struct SqlBackend<D>(Arc<D>);
+/// A backend on a SQL database, with the signal of its writes. Cheap to clone; clones share both.
+pub struct SqlBackend<D>(Arc<D>, ChangeSignal);
 
 impl<D> Clone for SqlBackend<D> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(Arc::clone(&self.0), self.1.clone())
     }
 }
 
@@ -58,7 +59,12 @@ impl<D: Database> SqlBackend<D> {
     /// A backend on `database`.
     #[must_use]
     pub fn new(database: D) -> Self {
-        Self(Arc::new(database))
+        Self(Arc::new(database), ChangeSignal::default())
+    }
+
+    /// Wakes readers that wait for changes.
+    fn wake_readers(&self) {
+        self.1.send();
     }
 
     async fn run<T: Send + 'static>(&self, run: impl FnOnce(&D) -> Result<T> + Send + 'static) -> Result<T> {

@@ -70,6 +70,7 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
         let written = self.run(move |database| Ok(write::sessions(database, &changes))).await;
+        self.wake_readers();
         match self.0.wrote(bytes).await.and(written) {
             Ok(versions) => versions,
             Err(error) => vec![Err(error); count],
@@ -86,6 +87,7 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
             };
             deleted.push(next);
         }
+        self.wake_readers();
         Deletion { deleted, remains: self.0.erase().await }
     }
 
@@ -96,6 +98,8 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
         let (from, to) = (from.clone(), to.clone());
-        self.run(move |database| write::rename_user(database, &from, &to)).await
+        let renamed = self.run(move |database| write::rename_user(database, &from, &to)).await;
+        self.wake_readers();
+        renamed
     }
 }

@@ -15,7 +15,10 @@ use amplifier_session_core::{
     text::ascii_parts,
 };
 
-use crate::rows::{has_something_to_embed, is_pending, is_turn_pending};
+use crate::{
+    read::changes::ChangeNumbers,
+    rows::{has_something_to_embed, is_pending, is_turn_pending},
+};
 
 /// How a database finds words. Case and accents are ignored.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +43,8 @@ impl WordSearch {
 pub struct Dialect {
     /// Whether the list in a column (the first argument) contains a value (the second).
     pub list_holds: fn(&str, &str) -> String,
+    /// How changes of sessions are numbered.
+    pub changes: ChangeNumbers,
     /// How to find words in the title or description of the session `s`.
     pub session_words: WordSearch,
     /// How to find words in the event `e`.

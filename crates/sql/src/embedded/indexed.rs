@@ -49,6 +49,8 @@ impl<D: EmbeddedDatabase> Database for Indexed<D> {
     type Connections = D::Connections;
     type Writer<'a> = D::Writer<'a>;
 
+    const LOOKS_FOR_CHANGES: std::time::Duration = D::LOOKS_FOR_CHANGES;
+
     fn connections(&self) -> &D::Connections {
         self.database.connections()
     }

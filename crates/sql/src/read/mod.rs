@@ -4,6 +4,7 @@
 //! database, and with `Validation` for an unknown scope. Functions that return a [`Query`](crate::Query) are for any
 //! database.
 
+pub mod changes;
 pub mod events;
 pub mod integrity;
 pub mod messages;

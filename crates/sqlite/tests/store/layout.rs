@@ -55,7 +55,7 @@ async fn a_store_with_layout_10_is_carried_over() {
         backend.unwrap();
     }
     new.backend().await;
-    assert_eq!((layout(&folder), layout(&new)), (13, 13));
+    assert_eq!((layout(&folder), layout(&new)), (14, 14));
     assert_eq!(schema(&folder), schema(&new));
 
     let backend = folder.backend().await;

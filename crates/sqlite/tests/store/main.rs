@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod changes;
 mod erasure;
 mod full_disk;
 mod layout;

@@ -23,6 +23,7 @@
     reason = "a test suite panics if a promise is broken"
 )]
 
+pub mod changes;
 pub mod concurrency;
 pub mod deletion;
 pub mod event_search;
@@ -359,6 +360,19 @@ macro_rules! conformance_suite {
                 renames_without_effect_change_nothing,
             ] + [
                 everything_moves_to_the_new_name,
+            ]
+            changes: [
+                every_write_of_a_session_is_reported,
+                pages_of_changes_add_up,
+                renamed_users_are_reported,
+                changes_stay_in_scope,
+                a_private_session_is_not_mentioned,
+                no_concurrent_change_is_missed,
+                unknown_cursors_are_reset,
+                waiting_readers_are_woken,
+                waiting_readers_return_without_changes,
+            ] + [
+                readers_follow_random_changes,
             ]
             concurrency: [
                 concurrent_writes_to_different_sessions_succeed,

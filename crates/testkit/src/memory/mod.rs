@@ -5,6 +5,7 @@
 //! and a disk, and must follow the same rules. `core` has the logic that is the same on every backend: matching
 //! sessions with scopes and filters, extracting the texts of a line, and tokenizing and scoring them.
 
+mod changes;
 mod events;
 mod integrity;
 mod messages;
@@ -22,7 +23,10 @@ use std::{
 
 use amplifier_session_core::{
     Result,
-    backend::{Meta, Scheduling, SequenceRange, SessionLocks, StorageBackend, StoreInfo, StorePlace, meta},
+    backend::{
+        ChangeSignal, Meta, Scheduling, SequenceRange, SessionLocks, StorageBackend, StoreInfo, StorePlace,
+        meta,
+    },
 };
 use async_trait::async_trait;
 
@@ -52,6 +56,8 @@ struct Shared {
     rows: Mutex<Rows>,
     /// Allows one writer of a session at a time. A remote store uses a lease for this.
     leases: SessionLocks,
+    /// Tells readers of changes.
+    signal: ChangeSignal,
     /// The number of batches until a write is interrupted.
     interruption: Mutex<Option<usize>>,
 }
@@ -71,7 +77,12 @@ impl MemoryBackend {
             (meta::WRITER.to_owned(), meta::WRITER_NAME.to_owned()),
         ]);
         let rows = Mutex::new(Rows::new(meta));
-        let shared = Shared { rows, leases: SessionLocks::default(), interruption: Mutex::default() };
+        let shared = Shared {
+            rows,
+            leases: SessionLocks::default(),
+            signal: ChangeSignal::default(),
+            interruption: Mutex::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 

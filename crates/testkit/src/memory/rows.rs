@@ -14,6 +14,8 @@ use amplifier_session_core::{
     search::{EventCursor, EventFilter, SearchFilter, SessionFilter},
 };
 
+use super::changes::ChangeLog;
+
 /// All rows of a store.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -21,6 +23,7 @@ pub(super) struct Rows {
     pub(super) sessions: BTreeMap<SessionKey, SessionRows>,
     /// Deleted sessions, including those that exist again.
     pub(super) deleted: BTreeSet<SessionKey>,
+    pub(super) log: ChangeLog,
     versions: u64,
 }
 

@@ -92,7 +92,7 @@ impl Sessions for MemoryBackend {
     }
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        let mut rows = self.rows();
+        let rows = &mut *self.rows();
         let of = |user: &UserId, id: &SessionId| SessionKey::new(user.clone(), id.clone());
         let ids: Vec<SessionId> = rows.ids(from).collect();
         let events = rows.of_user(from).flat_map(SessionRows::events).map(|event| &event.event_id);
@@ -103,6 +103,9 @@ impl Sessions for MemoryBackend {
         }
         for id in &ids {
             if let Some(mut session) = rows.sessions.remove(&of(from, id)) {
+                let before = session.stored.as_ref().map(|stored| stored.session.clone());
+                rows.log.add(of(from, id), before);
+                rows.log.add(of(to, id), None);
                 session.reassign_to(to);
                 rows.sessions.insert(of(to, id), session);
             }
@@ -110,6 +113,7 @@ impl Sessions for MemoryBackend {
         let deleted = std::mem::take(&mut rows.deleted).into_iter();
         rows.deleted =
             deleted.map(|key| if key.user_id == *from { of(to, &key.session_id) } else { key }).collect();
+        self.shared.signal.send();
         Ok(ids.len() as u64)
     }
 }

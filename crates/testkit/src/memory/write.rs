@@ -47,7 +47,10 @@ impl MemoryBackend {
         let version = rows.next_version();
         let session = rows.sessions.entry(key).or_default();
         session.move_to(&change.session.project_slug);
-        session.stored = Some(merged(session.stored.take(), change, version.clone()));
+        let before = session.stored.take();
+        rows.log.add(change.session.key(), before.as_ref().map(|stored| stored.session.clone()));
+        session.stored = Some(merged(before, change, version.clone()));
+        self.shared.signal.send();
         Ok(version)
     }
 
@@ -57,11 +60,14 @@ impl MemoryBackend {
         let steps = removals(&self.rows(), key, 0, 0);
         self.run(key, steps).await?;
         let rows = &mut *self.rows();
-        let deleted = rows.sessions.remove(key).is_some_and(|session| session.stored.is_some());
-        if deleted {
+        let deleted = rows.sessions.remove(key).and_then(|session| session.stored);
+        let existed = deleted.is_some();
+        if let Some(stored) = deleted {
             rows.deleted.insert(key.clone());
+            rows.log.add(key.clone(), Some(stored.session));
+            self.shared.signal.send();
         }
-        Ok(deleted)
+        Ok(existed)
     }
 
     /// Runs `steps` in batches, with other calls in between. The last step, which completes the change, is a separate

@@ -8,7 +8,7 @@ use crate::{
     backend::{Database, Removed, Writer},
     deletions, is_disk_full, number,
     read::of_session,
-    rows,
+    removals, rows,
     superseded::{self, NAME as TABLE},
     turns::SUMMARIES,
 };
@@ -129,6 +129,7 @@ fn remove_batch<D: Database>(
     rows.delete(SUMMARIES.name)?;
     rows.remove_messages("TRUE", revision)?;
     rows.remove_events("TRUE")?;
+    rows.execute_once(removals::add(revision, "user_id = ?1 AND session_id = ?2"))?;
     for table in [TABLE, "metadata_files", "sessions"] {
         rows.delete(table)?;
     }
@@ -167,8 +168,9 @@ fn truncated<W: Writer>(
 ) -> Result<()> {
     let sql = format!(
         "UPDATE sessions SET {counter} = {start}, sync_state = NULL, settled = NULL, rewound_messages = NULL,
-             rewound_events = NULL, revision = {revision}
-         WHERE user_id = ?1 AND session_id = ?2"
+             rewound_events = NULL, revision = {revision}{}
+         WHERE user_id = ?1 AND session_id = ?2",
+        W::DIALECT.changes.set
     );
     writer.execute(&Statement::once(OPERATION, sql, of_session(key))).map(drop)
 }

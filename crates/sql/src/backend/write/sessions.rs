@@ -6,20 +6,22 @@ use amplifier_session_core::{
     Error, ErrorKind, Result,
     backend::{SessionChange, StoredSyncState, Version},
     known_json,
-    model::{Payload, Retimed, SessionKey, StoredEvent, UserId},
+    model::{Payload, Retimed, Session, SessionKey, StoredEvent, UserId, Visibility},
 };
 
 use super::{
     event_ids::free_event_ids, own_tables, removal::RowsOf, superseded, turns, update, vector_tables,
 };
 use crate::{
-    Query, Statement,
+    Columns, Query, Reader, Statement,
     backend::{Database, Writer},
     is_one_of,
     read::of_session,
+    removals,
     rows::{self, SYNC_STATE},
     table::{self, EVENT_CHUNKS, EVENTS, METADATA_FILES, SESSIONS, SessionRow},
     turns::SUMMARIES,
+    unless_damaged,
 };
 
 /// The number of messages that one statement gives new times.
@@ -114,6 +116,8 @@ pub(super) struct Stored {
     key: i64,
     revision: i64,
     project: String,
+    /// `None` if it can't be read.
+    sharing: Option<StoredSharing>,
     skipped: String,
     sync_state: Option<StoredSyncState>,
 }
@@ -121,7 +125,8 @@ pub(super) struct Stored {
 impl Stored {
     pub(super) fn query(key: &SessionKey) -> Query<Self> {
         let sql = format!(
-            "SELECT key, revision, project_slug, skipped_lines, {SYNC_STATE} FROM sessions
+            "SELECT key, revision, project_slug, skipped_lines, visibility, org_id, team_ids, {SYNC_STATE}
+             FROM sessions
              WHERE user_id = ?1 AND session_id = ?2"
         );
         Query::new("write", sql, of_session(key), |row| {
@@ -130,9 +135,36 @@ impl Stored {
                 revision: row.integer(1)?,
                 project: row.text(2)?,
                 skipped: row.text(3)?,
-                sync_state: rows::sync_state(row, 4)?,
+                sharing: unless_damaged(StoredSharing::read(row, 4))?,
+                sync_state: rows::sync_state(row, 7)?,
             })
         })
+    }
+}
+
+/// Who could see a stored session.
+struct StoredSharing {
+    visibility: String,
+    org_id: Option<String>,
+    team_ids: Vec<String>,
+}
+
+impl StoredSharing {
+    /// The sharing in the columns from `index` on.
+    fn read(row: &dyn Columns, index: usize) -> Result<Self> {
+        Ok(Self {
+            visibility: row.text(index)?,
+            org_id: row.maybe_text(index + 1)?,
+            team_ids: row.texts(index + 2)?,
+        })
+    }
+
+    /// Whether somebody who could see the session may not be able to after a write of `session`.
+    fn may_shrink(&self, session: &Session) -> bool {
+        let is_same = self.visibility == session.visibility.as_str()
+            && self.org_id == session.org_id
+            && self.team_ids == session.team_ids;
+        !is_same && self.visibility != Visibility::Private.as_str()
     }
 }
 
@@ -145,6 +177,9 @@ fn remove_replaced(
     revision: i64,
 ) -> Result<()> {
     let rows = RowsOf { operation: "write", writer, key };
+    if stored.sharing.as_ref().is_none_or(|sharing| sharing.may_shrink(&change.session)) {
+        rows.execute_once(removals::add(revision, "user_id = ?1 AND session_id = ?2"))?;
+    }
     rows.delete("sessions")?;
     if change.metadata_files.is_some() {
         rows.delete("metadata_files")?;
@@ -213,6 +248,9 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
             let sql = format!("{} {table} SET user_id = ?2{set} WHERE user_id = ?1", update(&*writer));
             writer.execute(&Statement::once(OPERATION, sql, [from.as_str().into(), to.as_str().into()]))
         };
+        // Under their old keys, the sessions are gone.
+        let add = removals::add(revision, "user_id = ?1");
+        writer.execute(&Statement::once(OPERATION, add, [from.as_str().into()]))?;
         let tables = [
             "metadata_files",
             "events",
@@ -229,7 +267,8 @@ pub(in crate::backend) fn rename_user<D: Database>(database: &D, from: &UserId, 
         for table in vector_tables(writer).map(|(table, _)| table).chain(["transcripts"]) {
             rename(table, &revised)?;
         }
-        rename("sessions", &revised).map(|renamed| renamed as u64)
+        let changed = <D::Writer<'_> as Reader>::DIALECT.changes.set;
+        rename("sessions", &format!("{revised}{changed}")).map(|renamed| renamed as u64)
     });
     renamed.map_err(|error| match error.kind() {
         ErrorKind::Conflict => {

@@ -59,6 +59,15 @@ async fn everything_that_is_read_is_masked(store: Store) {
     for text in read {
         assert!(text.contains(&"*".repeat(KEY.len())) && !text.contains(KEY), "{text}");
     }
+    let begun = storage.changes().begin(&ana()).await.unwrap();
+    store
+        .storage
+        .sessions()
+        .update_session(&target.key, &SessionEdit::default().add_tags(["x"]))
+        .await
+        .unwrap();
+    let page = storage.changes().after(&ana(), &begun, 9).await.unwrap();
+    assert!(page.changes.len() == 1 && !format!("{page:?}").contains(KEY), "{page:?}");
     let stored = store.storage.reading().get_transcript_lines(&ana(), id, None, 9).await.unwrap();
     assert!(stored[0].raw.to_text().contains(KEY));
 }

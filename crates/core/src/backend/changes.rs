@@ -1,0 +1,289 @@
+//! A feed of changed sessions.
+//!
+//! A reader takes a cursor, lists the sessions that it wants to know, and then asks for the changes after its cursor, again
+//! and again. A session that changes while it lists is reported afterwards, so nothing is missed.
+
+use std::{collections::BTreeSet, fmt, future::pending, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    sync::{Mutex, watch},
+    time::sleep,
+};
+
+use super::Version;
+use crate::{
+    Result, Scope,
+    model::{Session, SessionKey},
+};
+
+/// Reports which sessions changed.
+#[async_trait]
+pub trait Changes: Send + Sync {
+    /// Sessions of `scope` that changed after `after`, at most `limit`, with their current state. An empty page means that
+    /// there are no more changes now.
+    ///
+    /// - Every change that is committed after a page was read is in a later page, also if transactions are committed in
+    ///   another order than they began in. A change may be reported more than once.
+    /// - A change is a write of a session, with or without rows, or its deletion. Vectors, summaries, and pruning
+    ///   superseded lines change no session.
+    /// - Of several changes of one session, only the last state may be reported. An older state is never reported after
+    ///   a newer one.
+    /// - A session that is no longer in the scope is reported as [`Removed`](SessionChanged::Removed) if it was in it
+    ///   before: because it was deleted, given to another user, or is shared with fewer readers. A session that never
+    ///   was in the scope is not reported.
+    /// - Without `after`, the page is empty, and its cursor is that of now.
+    /// - A cursor of another store, of another scope, or of a state of the store that an older copy has replaced, is
+    ///   answered with [`reset`](ChangePage::reset).
+    async fn changes(&self, scope: &Scope, after: Option<&ChangeCursor>, limit: usize) -> Result<ChangePage>;
+
+    /// When to look for changes again.
+    fn change_hints(&self) -> ChangeHints;
+}
+
+/// Changed sessions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangePage {
+    /// The changes, those of a session in order.
+    pub changes: Vec<SessionChanged>,
+    /// The cursor for the next page.
+    pub cursor: ChangeCursor,
+    /// Whether the changes since the given cursor are unknown, so that all sessions must be listed again. The page is empty
+    /// then, and its cursor is that of now.
+    pub reset: bool,
+}
+
+impl ChangePage {
+    /// An empty page of a reader that begins at `cursor`.
+    #[must_use]
+    pub fn beginning(cursor: ChangeCursor) -> Self {
+        Self { changes: Vec::new(), cursor, reset: false }
+    }
+
+    /// The answer to an unknown cursor.
+    #[must_use]
+    pub fn reset(cursor: ChangeCursor) -> Self {
+        Self { reset: true, ..Self::beginning(cursor) }
+    }
+}
+
+/// A changed session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionChanged {
+    /// The session was written. This is its current state.
+    Written {
+        /// The session, with the numbers of its messages and events.
+        session: Box<Session>,
+        /// Its version.
+        version: Version,
+    },
+    /// The session is not in the scope any more. Nothing else is known about it.
+    Removed(SessionKey),
+}
+
+impl SessionChanged {
+    /// The key of the session.
+    #[must_use]
+    pub fn key(&self) -> SessionKey {
+        match self {
+            Self::Written { session, .. } => session.key(),
+            Self::Removed(key) => key.clone(),
+        }
+    }
+}
+
+/// A place in the feed of one store and one scope. Its content is private to the backend.
+///
+/// It is no secret and carries no rights: a feed applies its scope to every page. As text, it has letters, digits, `-` and
+/// `_`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ChangeCursor {
+    store: Short,
+    scope: Short,
+    position: Vec<u8>,
+}
+
+/// A short digest.
+type Short = [u8; 8];
+
+/// The length of the digest that tells a cursor from another text.
+const CHECK: usize = 4;
+
+impl ChangeCursor {
+    /// The maximum length of its text. A backend keeps its positions shorter.
+    pub const MAX_LENGTH: usize = 16 << 10;
+
+    /// A cursor of `scope` in the store with the id `store`, at a position of the backend.
+    pub fn new(store: &str, scope: &Scope, position: &impl Serialize) -> Self {
+        // A position that can't be written is one that can't be read, which is answered by a reset.
+        let position = rmp_serde::to_vec(position).unwrap_or_default();
+        Self { store: short(store.as_bytes()), scope: digest_of(scope), position }
+    }
+
+    /// The position, if this is a cursor of the store with the id `store`, and of `scope`.
+    #[must_use]
+    pub fn position<P: DeserializeOwned>(&self, store: &str, scope: &Scope) -> Option<P> {
+        let is_known = self.store == short(store.as_bytes()) && self.scope == digest_of(scope);
+        is_known.then(|| rmp_serde::from_slice(&self.position).ok()).flatten()
+    }
+
+    /// Reads the text of a cursor. `None` if it is not one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if text.len() > Self::MAX_LENGTH {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (content, check) = bytes.split_at_checked(bytes.len().checked_sub(CHECK)?)?;
+        let (store, rest) = content.split_first_chunk()?;
+        let (scope, position) = rest.split_first_chunk()?;
+        let is_ours = short(content).starts_with(check);
+        is_ours.then(|| Self { store: *store, scope: *scope, position: position.to_vec() })
+    }
+}
+
+impl fmt::Display for ChangeCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut bytes = [&self.store, &self.scope, self.position.as_slice()].concat();
+        let [check @ .., _, _, _, _] = short(&bytes);
+        bytes.extend_from_slice(&check);
+        f.write_str(&URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+fn short(bytes: &[u8]) -> Short {
+    let mut short = Short::default();
+    blake3::Hasher::new().update(bytes).finalize_xof().fill(&mut short);
+    short
+}
+
+/// A reader whose teams changed has another scope, so its cursor is unknown, and it lists again what it may see.
+fn digest_of(scope: &Scope) -> Short {
+    let parts = match scope {
+        Scope::User(user) => rmp_serde::to_vec(&("user", user.as_str())),
+        Scope::Visible(viewer) => {
+            let teams: BTreeSet<&String> = viewer.team_ids.iter().collect();
+            rmp_serde::to_vec(&("visible", viewer.user_id.as_str(), &viewer.org_id, teams))
+        }
+        Scope::Everyone => rmp_serde::to_vec("everyone"),
+    };
+    short(&parts.unwrap_or_default())
+}
+
+/// Tells the readers of a handle that it has written. Clones are the same signal.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeSignal {
+    writes: watch::Sender<()>,
+    /// Held by the reader whose turn it is to look for writes of others.
+    turn: Arc<Mutex<()>>,
+}
+
+impl ChangeSignal {
+    /// Wakes all readers that wait.
+    pub fn send(&self) {
+        self.writes.send_replace(());
+    }
+
+    /// Hints by this signal, and `every` so often because others may have written. `None` if nobody else writes.
+    #[must_use]
+    pub fn hints(&self, every: Option<Duration>) -> ChangeHints {
+        ChangeHints { signal: self.clone(), writes: self.writes.subscribe(), every }
+    }
+}
+
+/// When to look for changes again: after a write of this handle at once, after writes of others within a fixed time.
+///
+/// However many readers of a handle wait, only one of them at a time looks for writes of others, and tells the rest.
+#[derive(Debug)]
+pub struct ChangeHints {
+    signal: ChangeSignal,
+    writes: watch::Receiver<()>,
+    every: Option<Duration>,
+}
+
+impl ChangeHints {
+    /// Waits until there may be changes, but at most for `patience`. Writes of the handle since the last call, or since the
+    /// hints were made, count. Returns whether it is this reader's turn to look for writes of others.
+    pub(super) async fn wait(&mut self, patience: Duration) -> bool {
+        let turn = async {
+            let Some(every) = self.every else { return pending().await };
+            let _turn = self.signal.turn.lock().await;
+            sleep(every).await;
+        };
+        tokio::select! {
+            // The handle has the other end.
+            _ = self.writes.changed() => false,
+            () = turn => true,
+            () = sleep(patience) => false,
+        }
+    }
+
+    /// Wakes the other readers.
+    pub(super) fn wake_others(&mut self) {
+        self.signal.send();
+        self.writes.mark_unchanged();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Viewer, model::UserId};
+
+    fn viewer() -> Viewer {
+        Viewer::new(UserId::new("ana").unwrap())
+    }
+
+    #[test]
+    fn a_cursor_comes_back_from_its_text() {
+        let scope = Scope::Everyone;
+        let cursor = ChangeCursor::new("store", &scope, &(7_i64, "x"));
+        let read = ChangeCursor::parse(&cursor.to_string()).unwrap();
+        assert_eq!(read, cursor);
+        assert_eq!(read.position::<(i64, String)>("store", &scope), Some((7, "x".to_owned())));
+        assert_eq!(read.position::<(i64, String)>("other", &scope), None);
+        assert_eq!(read.position::<String>("store", &scope), None);
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_one_scope() {
+        let scopes = [
+            Scope::Everyone,
+            Scope::User(UserId::new("ana").unwrap()),
+            Scope::Visible(viewer()),
+            Scope::Visible(viewer().with_teams(["red"])),
+            Scope::Visible(viewer().with_org(Some("red".to_owned()))),
+        ];
+        for (at, scope) in scopes.iter().enumerate() {
+            let cursor = ChangeCursor::new("store", scope, &7);
+            for (other_at, other) in scopes.iter().enumerate() {
+                assert_eq!(cursor.position::<i64>("store", other).is_some(), at == other_at);
+            }
+        }
+        let of = |teams: [&str; 2]| ChangeCursor::new("s", &Scope::Visible(viewer().with_teams(teams)), &7);
+        assert_eq!(of(["red", "blue"]), of(["blue", "red"]));
+    }
+
+    #[test]
+    fn a_changed_text_is_no_cursor() {
+        let text = ChangeCursor::new("store", &Scope::Everyone, &7).to_string();
+        for at in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            assert_eq!(ChangeCursor::parse(&String::from_utf8(changed).unwrap()), None, "{at}");
+        }
+        assert_eq!(ChangeCursor::parse(&text[..text.len() - 1]), None);
+        assert_eq!(ChangeCursor::parse(&"A".repeat(ChangeCursor::MAX_LENGTH + 1)), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_a_panic(text in "\\PC{0,80}|[A-Za-z0-9_-]{0,80}") {
+            prop_assert_eq!(ChangeCursor::parse(&text), None);
+        }
+    }
+}
