@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{
     settings::StorageSettings,
     store::{
-        ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext, StoreCopying,
-        StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
+        ArchiveTransfer, Ingestion, Rederivation, RowReading, SessionCatalog, SessionExchange, StoreContext,
+        StoreCopying, StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
         SupersededHistory, TranscriptSearch, Verification,
     },
 };
@@ -158,6 +158,8 @@ accessors! {
     archive -> ArchiveTransfer;
     /// Copies sessions to another store.
     copying -> StoreCopying;
+    /// Sends sessions to another store and takes them from it, row by row.
+    exchange -> SessionExchange;
     /// Takes sessions from a damaged store.
     salvage -> StoreSalvage;
     /// Compares stored data with the lines, and repairs it.
