@@ -11,19 +11,24 @@ use crate::{
     model::{Digest, LineKind},
     storage::{
         archive::{RowChain, RowChains},
+        ingest::ReceivedRows,
         store::StoreContext,
     },
 };
 
-/// The rows to send to a store that has `extent` of the session; `None` if it has everything. A session that was sent
-/// and has not changed since is not read.
+/// The rows to send to the store `target`, which has `extent` of the session; `None` if it has everything. The rows of a
+/// session that was sent, or came from there, and has not changed since, are not read.
 pub(super) async fn rows_to_send(
     store: &StoreContext,
     stored: &StoredSession,
     extent: Option<&SessionExtent>,
+    target: &str,
 ) -> Result<Option<SendRows>> {
     let key = stored.session.key();
     let Some(extent) = extent else { return Ok(Some(SendRows::new(key))) };
+    if ReceivedRows::of(stored).is_as_sent(target, &stored.session) {
+        return Ok(None);
+    }
     let about = digest_of_record(&travelling(stored.clone()))?;
     let sent = extent.sent.as_ref();
     let is_known = |version: &Option<String>| version.as_ref() == Some(&stored.version.0);

@@ -184,6 +184,7 @@ struct Push<'a> {
     options: &'a PushOptions,
     on_progress: &'a (dyn Fn(TransferProgress) + Send + Sync),
     store_id: String,
+    target_id: String,
     extents: HashMap<SessionId, SessionExtent>,
     upload: Option<OpenUpload>,
     /// The sessions that must be sent again.
@@ -211,6 +212,7 @@ impl SessionExchange<'_> {
             options,
             on_progress,
             store_id: self.store_id().await?,
+            target_id: String::new(),
             extents: HashMap::new(),
             upload: None,
             again: Vec::new(),
@@ -255,6 +257,7 @@ impl Push<'_> {
         let mut query = ExtentQuery::new(user, self.store_id.clone()).with_sessions(sessions);
         loop {
             let page = self.target.extents(&query).await?;
+            self.target_id = page.store;
             self.extents.extend(page.sessions.into_iter().map(|extent| (extent.session_id.clone(), extent)));
             query.after = page.next;
             if query.after.is_none() {
@@ -284,7 +287,7 @@ impl Push<'_> {
         let extent = self.extents.get(&queued.id);
         let planned = match extent.filter(|_| queued.is_whole) {
             Some(_) => Some(SendRows::new(key).with_may_replace(true)),
-            None => rows_to_send(self.store, &stored, extent).await?,
+            None => rows_to_send(self.store, &stored, extent, &self.target_id).await?,
         };
         match planned {
             None => self.report.unchanged += u64::from(is_first),
@@ -339,10 +342,10 @@ impl Push<'_> {
     /// Ends the stream, and records what became of its sessions.
     async fn close(&mut self) -> Result<()> {
         let Some(OpenUpload { mut upload, encoder, mut sent }) = self.upload.take() else { return Ok(()) };
-        self.report.bytes += encoder.bytes();
         let ended = encoder.end(upload.as_mut()).await;
+        // If the other end has closed the stream, it knows the reason.
         let results = upload.finish().await?;
-        ended?;
+        self.report.bytes += ended?;
         for ReceivedSession { session_id, result, .. } in results {
             if let Some((queued, rows)) = sent.remove(&session_id) {
                 self.result(queued, rows, result);

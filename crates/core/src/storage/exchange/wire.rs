@@ -44,6 +44,7 @@ impl RowEncoder {
         let mut encoder = Self { lines: JsonLinesWriter::new(Vec::new()), sessions: 0, bytes: 0 };
         let writer = format!("amplifier-session-storage {}", env!("CARGO_PKG_VERSION"));
         encoder.lines.put(Record::Archive { format: FORMAT, writer, checksums: true })?;
+        encoder.bytes = encoder.lines.out_mut().len() as u64;
         Ok(encoder)
     }
 
@@ -63,16 +64,19 @@ impl RowEncoder {
         if pending.len() >= CHUNK { sink.put(std::mem::take(pending)).await } else { Ok(()) }
     }
 
-    /// Ends the stream.
+    /// Ends the stream. Returns the number of its bytes.
     ///
     /// # Errors
     ///
     /// Those of `sink`.
-    pub async fn end(mut self, sink: &mut dyn RowSink) -> Result<()> {
+    pub async fn end(mut self, sink: &mut dyn RowSink) -> Result<u64> {
         let sessions = self.sessions;
         self.put(Record::Complete { sessions, checksum: None }, sink).await?;
         let pending = std::mem::take(self.lines.out_mut());
-        if pending.is_empty() { Ok(()) } else { sink.put(pending).await }
+        if !pending.is_empty() {
+            sink.put(pending).await?;
+        }
+        Ok(self.bytes)
     }
 }
 

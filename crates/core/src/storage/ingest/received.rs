@@ -102,7 +102,7 @@ impl ReceivedRows {
         let fields = settled.and_then(|settled| serde_json::from_str::<Map<String, Value>>(settled).ok());
         let mut fields = fields.unwrap_or_default();
         fields.remove(FIELD);
-        if !self.from.is_empty() {
+        if *self != Self::default() {
             fields.insert(FIELD.to_owned(), serde_json::to_value(self).ok()?);
         }
         (!fields.is_empty()).then(|| Value::Object(fields).to_string())
