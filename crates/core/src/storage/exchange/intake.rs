@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     extent::SessionExtent,
-    receiving::{Begun, Ended, Receiving},
+    receiving::{Begun, ReceivedEnd, Receiving},
     wire::{RowDecoder, RowSink},
 };
 use crate::{
@@ -116,7 +116,7 @@ impl ReceivedSession {
 }
 
 /// The position in the stream.
-enum Stage {
+enum StreamPosition {
     /// Before the first record.
     Start,
     /// Before a session, or the end.
@@ -134,10 +134,10 @@ pub struct RowIntake {
     store: StoreContext,
     options: ReceiveOptions,
     decoder: RowDecoder,
-    stage: Stage,
+    stage: StreamPosition,
     deleted: DeletedSessions,
     /// Complete sessions that are not written yet.
-    ready: Vec<(SessionIngest, Ended)>,
+    ready: Vec<(SessionIngest, ReceivedEnd)>,
     results: Vec<ReceivedSession>,
 }
 
@@ -155,7 +155,7 @@ impl SessionExchange<'_> {
             store: self.store.clone(),
             options,
             decoder: RowDecoder::default(),
-            stage: Stage::Start,
+            stage: StreamPosition::Start,
             deleted: DeletedSessions::default(),
             ready: Vec::new(),
             results: Vec::new(),
@@ -192,7 +192,7 @@ impl RowIntake {
     pub async fn finish(mut self) -> Result<Vec<ReceivedSession>> {
         let last = self.decoder.last();
         self.record(last).await?;
-        if let Stage::Start = self.stage {
+        if let StreamPosition::Start = self.stage {
             return Err(invalid("the stream is empty"));
         }
         self.interrupt(&invalid("the stream ends in the middle of the session")).await?;
@@ -208,64 +208,74 @@ impl RowIntake {
         };
         let Err(error) = taken else { return Ok(()) };
         match self.stage {
-            Stage::Start | Stage::Between | Stage::End => Err(error),
+            StreamPosition::Start | StreamPosition::Between | StreamPosition::End => Err(error),
             // The rest of a session that has failed already.
-            Stage::Skipping if error.kind() == ErrorKind::Validation => {
+            StreamPosition::Skipping if error.kind() == ErrorKind::Validation => {
                 if error.context("checksum").is_some() {
-                    self.stage = Stage::Between;
+                    self.stage = StreamPosition::Between;
                 }
                 Ok(())
             }
-            Stage::Skipping => Err(error),
-            Stage::Session(_) if concerns_session(&error) => {
+            StreamPosition::Skipping => Err(error),
+            StreamPosition::Session(_) if concerns_session(&error) => {
                 let is_end = error.context("checksum").is_some();
                 self.interrupt(&error).await?;
-                self.stage = if is_end { Stage::Between } else { Stage::Skipping };
+                self.stage = if is_end { StreamPosition::Between } else { StreamPosition::Skipping };
                 Ok(())
             }
-            Stage::Session(_) => Err(error),
+            StreamPosition::Session(_) => Err(error),
         }
     }
 
     async fn take(&mut self, record: Record) -> Result<()> {
         match (record, &mut self.stage) {
-            (Record::Archive { format: FORMAT, .. }, Stage::Start) => self.stage = Stage::Between,
-            (Record::Archive { format, writer, .. }, Stage::Start) => {
+            (Record::Archive { format: FORMAT, .. }, StreamPosition::Start) => {
+                self.stage = StreamPosition::Between
+            }
+            (Record::Archive { format, writer, .. }, StreamPosition::Start) => {
                 let message = format!(
                     "{writer} sends sessions in format {format}, and this program ({}) reads format {FORMAT}",
                     env!("CARGO_PKG_VERSION")
                 );
                 return Err(invalid(message).with_hint("update both to the same version"));
             }
-            (_, Stage::Start) => return Err(invalid("the stream does not begin with its header")),
-            (Record::Session(record), Stage::Session(_)) => {
+            (_, StreamPosition::Start) => return Err(invalid("the stream does not begin with its header")),
+            (Record::Session(record), StreamPosition::Session(_)) => {
                 self.interrupt(&invalid("the end of the session is missing")).await?;
                 self.session(*record).await?;
             }
             (Record::Session(record), _) => self.session(*record).await?,
             (Record::Complete { .. }, _) => {
                 self.interrupt(&invalid("the end of the session is missing")).await?;
-                self.stage = Stage::End;
+                self.stage = StreamPosition::End;
             }
-            (Record::Again, Stage::Session(_)) => {
+            (Record::Again, StreamPosition::Session(_)) => {
                 let message = "the session changed while it was sent";
                 self.interrupt(&Error::new(ErrorKind::Conflict, message).retryable()).await?;
-                self.stage = Stage::Between;
+                self.stage = StreamPosition::Between;
             }
-            (Record::End { .. } | Record::Again, Stage::Skipping) => self.stage = Stage::Between,
-            (_, Stage::Skipping) => {}
-            (Record::End { messages, events, is_part, .. }, Stage::Session(receiving)) => {
+            (Record::End { .. } | Record::Again, StreamPosition::Skipping) => {
+                self.stage = StreamPosition::Between
+            }
+            (_, StreamPosition::Skipping) => {}
+            (Record::End { messages, events, is_part, .. }, StreamPosition::Session(receiving)) => {
                 let ended = receiving.end((messages, events), is_part).await?;
-                let Stage::Session(receiving) = std::mem::replace(&mut self.stage, Stage::Between) else {
+                let StreamPosition::Session(receiving) =
+                    std::mem::replace(&mut self.stage, StreamPosition::Between)
+                else {
                     return Ok(());
                 };
                 return self.complete(*receiving, ended).await;
             }
-            (Record::Message(record), Stage::Session(receiving)) => receiving.message(*record).await?,
-            (Record::Event(record), Stage::Session(receiving)) => receiving.event(*record).await?,
-            (Record::Superseded(record), Stage::Session(receiving)) => receiving.superseded(*record).await?,
-            (_, Stage::Between) => return Err(invalid("the record does not belong to any session")),
-            (_, Stage::End) => return Err(invalid("the stream continues after its end")),
+            (Record::Message(record), StreamPosition::Session(receiving)) => {
+                receiving.message(*record).await?
+            }
+            (Record::Event(record), StreamPosition::Session(receiving)) => receiving.event(*record).await?,
+            (Record::Superseded(record), StreamPosition::Session(receiving)) => {
+                receiving.superseded(*record).await?
+            }
+            (_, StreamPosition::Between) => return Err(invalid("the record does not belong to any session")),
+            (_, StreamPosition::End) => return Err(invalid("the stream continues after its end")),
             (Record::Archive { .. }, _) => return Err(invalid("the stream has a second header")),
         }
         Ok(())
@@ -273,14 +283,14 @@ impl RowIntake {
 
     async fn session(&mut self, record: SessionRecord) -> Result<()> {
         // Its rows follow, whether it is stored or not.
-        self.stage = Stage::Skipping;
+        self.stage = StreamPosition::Skipping;
         let key = record.session.key();
         if self.ready.iter().any(|(_, ended)| ended.key == key) {
             self.write().await?;
         }
         let begun = Receiving::begin(&self.store, &self.options, record, &mut self.deleted).await;
         match begun {
-            Ok(Begun::Rows(receiving)) => self.stage = Stage::Session(receiving),
+            Ok(Begun::Rows(receiving)) => self.stage = StreamPosition::Session(receiving),
             Ok(Begun::Refused(result)) => self.results.push(ReceivedSession::new(&key, result)),
             Err(error) if concerns_session(&error) => {
                 self.results.push(ReceivedSession::failed(&key, &error));
@@ -290,7 +300,7 @@ impl RowIntake {
         Ok(())
     }
 
-    async fn complete(&mut self, receiving: Receiving, ended: Ended) -> Result<()> {
+    async fn complete(&mut self, receiving: Receiving, ended: ReceivedEnd) -> Result<()> {
         if self.options.dry_run {
             self.results.push(ReceivedSession::new(&ended.key, ended.expected()));
             return Ok(());
@@ -302,7 +312,9 @@ impl RowIntake {
 
     /// Fails the session that is being read, if there is one. Rows that were written of it stay.
     async fn interrupt(&mut self, error: &Error) -> Result<()> {
-        if let Stage::Session(receiving) = std::mem::replace(&mut self.stage, Stage::Between) {
+        if let StreamPosition::Session(receiving) =
+            std::mem::replace(&mut self.stage, StreamPosition::Between)
+        {
             self.results.push(ReceivedSession::failed(receiving.key(), error));
         }
         Ok(())

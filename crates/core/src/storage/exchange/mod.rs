@@ -6,7 +6,7 @@
 //! | `extent.rs` | what a store has of its sessions, for a store that wants to send some |
 //! | `send.rs` | writes the rows of one session after those that the receiver has |
 //! | `intake.rs` | takes a stream of sessions, and answers for each what became of it |
-//! | `receiving.rs` | one session that is taken: lines are compared with the stored rows |
+//! | `beginning.rs`, `receiving.rs` | one session that is taken: lines are compared with the stored rows |
 //! | `fields.rs` | the fields that a person set |
 //! | `plan.rs` | which rows of a session another store lacks |
 //! | `selection.rs` | which sessions are pushed |
@@ -21,6 +21,7 @@
 //!   as superseded lines, and the rows stay.
 //! - A session may be sent in parts. After an interruption, the next transfer goes on after the last part.
 
+mod beginning;
 mod extent;
 mod fields;
 mod intake;

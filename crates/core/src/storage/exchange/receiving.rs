@@ -1,26 +1,23 @@
 //! A session that is taken from another store.
 
 use super::{
-    extent::SessionExtent,
+    beginning::{
+        KindRows, checked_head, conflict, describe, ingest_target, received_at_first, start_of_rows,
+    },
     fields::edited_fields,
     intake::{PART_BYTES, ReceiveOptions, ReceiveResult},
-    row_digests,
 };
 use crate::{
-    Error, Result,
-    backend::StoredSession,
-    model::{
-        Digest, LineKind, MetadataFile, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp,
-    },
+    Result,
+    model::{Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp},
     storage::{
         archive::{
-            EventRecord, MessageRecord, RowChain, SessionRecord, SupersededRecord, TransferHead, digest,
-            invalid,
+            EventRecord, MessageRecord, SessionRecord, SupersededRecord, TransferHead, digest, invalid,
         },
         deleted::DeletedSessions,
         ingest::{
-            Extent, IngestReport, IngestTarget, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind,
-            ReceivedRows, Remaining, SessionIngest,
+            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining,
+            SessionIngest,
         },
         store::{Ingestion, StoreContext},
         superseded::{LineHead, OldLine},
@@ -47,35 +44,6 @@ pub(super) struct Receiving {
     dry_run: bool,
 }
 
-/// The rows of one kind.
-#[derive(Debug, Default)]
-struct KindRows {
-    /// The rows of the sending store so far.
-    chain: RowChain,
-    /// Where the next row is stored, until the first one is.
-    row: u32,
-    /// The number of stored rows.
-    stored: u32,
-    /// The digests of the lines to come, if they are known.
-    following: Vec<Digest>,
-    /// Whether a line was compared with the stored rows.
-    is_begun: bool,
-    /// Whether stored rows are replaced.
-    is_replacing: bool,
-    /// Whether the lines differ from the stored rows, and are not stored as rows.
-    is_diverged: bool,
-    /// The number of lines after the stored rows.
-    new: u64,
-}
-
-impl KindRows {
-    /// The digests of the lines from the last one on.
-    fn from_last(&self, before: RowChain) -> Vec<Digest> {
-        let last = self.chain.count.saturating_sub(before.count).saturating_sub(1);
-        self.following.get(last as usize..).unwrap_or_default().to_vec()
-    }
-}
-
 /// The beginning of a session.
 pub(super) enum Begun {
     /// Its rows are taken.
@@ -86,7 +54,7 @@ pub(super) enum Begun {
 
 /// The end of a session.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ReceivedEnd {
     pub(super) key: SessionKey,
     created: bool,
     has_other_fields: bool,
@@ -113,9 +81,7 @@ impl Receiving {
         mut record: SessionRecord,
         deleted: &mut DeletedSessions,
     ) -> Result<Begun> {
-        let Some(head) = record.transfer.take() else {
-            return Err(invalid("the record of the session does not say after which rows it goes on"));
-        };
+        let head = checked_head(&mut record)?;
         let key = record.session.key();
         if options.owner.as_ref().is_some_and(|owner| *owner != key.user_id) {
             return Err(invalid("it belongs to another user"));
@@ -128,7 +94,7 @@ impl Receiving {
         let before = received.from_store(&head.store).cloned();
         let mut kinds = Vec::with_capacity(2);
         for kind in [LineKind::Message, LineKind::Event] {
-            match start(store, &key, stored.as_ref(), before.as_ref(), &head, kind).await? {
+            match start_of_rows(store, &key, stored.as_ref(), before.as_ref(), &head, kind).await? {
                 Some(rows) => kinds.push(rows),
                 None => return Ok(Begun::Refused(conflict(&key, stored.as_ref(), &head.store))),
             }
@@ -138,19 +104,19 @@ impl Receiving {
         let describes = stored
             .as_ref()
             .is_none_or(|stored| owns_rows || record.session.updated >= stored.session.updated);
-        let target = target(&record.session, stored.as_ref().filter(|_| !describes));
+        let target = ingest_target(&record.session, stored.as_ref().filter(|_| !describes));
         let mut ingest = Ingestion::new(store).ingest(target).await?.in_parts_of(PART_BYTES);
         ingest.continue_settled();
         let session = record.session.clone();
         if describes {
             describe(&mut ingest, record)?;
         }
-        ingest.set_received(begun(received, &head, stored.is_none()));
+        ingest.set_received(received_at_first(received, &head, stored.is_none()));
         Ok(Begun::Rows(Box::new(Self {
             now: store.now(),
             key,
             session,
-            head: *head,
+            head,
             ingest,
             messages,
             events,
@@ -206,7 +172,8 @@ impl Receiving {
     }
 
     pub(super) async fn superseded(&mut self, record: SupersededRecord) -> Result<()> {
-        if self.dry_run {
+        // Fields without their line are not believed.
+        if self.dry_run || record.is_summary {
             return Ok(());
         }
         let kept_as = KeptAs {
@@ -229,12 +196,12 @@ impl Receiving {
     }
 
     /// Ends the session, which has this many rows in the sending store, or a part of it.
-    pub(super) async fn end(&mut self, stated: (u32, u32), is_part: bool) -> Result<Ended> {
+    pub(super) async fn end(&mut self, stated: (u32, u32), is_part: bool) -> Result<ReceivedEnd> {
         if stated != (self.messages.chain.count, self.events.chain.count) {
             return Err(invalid("rows of the session are missing"));
         }
         let created = self.ingest.stored().is_none();
-        let mut ended = Ended {
+        let mut ended = ReceivedEnd {
             key: self.key.clone(),
             created,
             has_other_fields: false,
@@ -392,7 +359,7 @@ impl Receiving {
     }
 }
 
-impl Ended {
+impl ReceivedEnd {
     /// What became of the session.
     pub(super) fn result(&self, report: &IngestReport) -> ReceiveResult {
         let superseded = self.kept + report.messages_superseded + report.events_superseded;
@@ -417,102 +384,6 @@ impl Ended {
         }
         ReceiveResult::Stored { created: self.created, messages, events, superseded: 0, secrets_masked: 0 }
     }
-}
-
-/// Where the rows of a kind go on; `None` if the rows before them are not stored.
-async fn start(
-    store: &StoreContext,
-    key: &SessionKey,
-    stored: Option<&StoredSession>,
-    sent: Option<&ReceivedFrom>,
-    head: &TransferHead,
-    kind: LineKind,
-) -> Result<Option<KindRows>> {
-    let has = stored.map_or(0, |stored| match kind {
-        LineKind::Message => stored.session.message_count,
-        LineKind::Event => stored.session.event_count,
-    });
-    let following = head.following.as_ref().map(|lines| lines.digests(kind)).transpose()?.unwrap_or_default();
-    let before = head.before.of_kind(kind);
-    let rows = KindRows { chain: before, stored: has, following, ..KindRows::default() };
-    if before.count == 0 {
-        let is_first = before == RowChain::default();
-        return if is_first { Ok(Some(rows)) } else { Err(invalid("the rows before are not zero rows")) };
-    }
-    let sent = sent.map(|sent| sent.of_kind(kind)).filter(|sent| sent.chain == before);
-    if let Some(sent) = sent.filter(|sent| sent.is_diverged || sent.row <= has) {
-        return Ok(Some(KindRows { row: sent.row, is_diverged: sent.is_diverged, ..rows }));
-    }
-    if before.count > has {
-        return Ok(None);
-    }
-    let is_stored = RowChain::of(&row_digests(store, key, kind, before.count).await?) == before;
-    Ok(is_stored.then(|| KindRows { row: before.count, ..rows }))
-}
-
-fn conflict(key: &SessionKey, stored: Option<&StoredSession>, store: &str) -> ReceiveResult {
-    let extent = stored.map(|stored| SessionExtent::of(stored, store));
-    let nothing = || SessionExtent {
-        session_id: key.session_id.clone(),
-        version: String::new(),
-        messages: 0,
-        events: 0,
-        sent: None,
-        is_as_sent: false,
-    };
-    ReceiveResult::Conflict { extent: extent.unwrap_or_else(nothing) }
-}
-
-/// The session to ingest: as sent, or as it is stored.
-fn target(sent: &Session, stored: Option<&StoredSession>) -> IngestTarget {
-    let session = stored.map_or(sent, |stored| &stored.session);
-    IngestTarget {
-        key: sent.key(),
-        host_id: session.host_id.clone(),
-        project_slug: session.project_slug.clone(),
-    }
-}
-
-/// Sets everything about the session that is not in its lines.
-fn describe(ingest: &mut SessionIngest, record: SessionRecord) -> Result<()> {
-    let SessionRecord { session, metadata_files, skipped, .. } = record;
-    let file = |file: crate::storage::archive::FileRecord| {
-        Ok::<_, Error>(MetadataFile { name: file.name, raw: file.raw.whole()? })
-    };
-    let files = metadata_files.into_iter().map(file).collect::<Result<Vec<_>>>()?;
-    if !files.is_empty() {
-        ingest.set_metadata(files)?;
-    }
-    ingest.set_source(session.source);
-    if session.updated.is_plausible() {
-        ingest.set_seen(session.updated);
-    }
-    if let Some(folder) = session.working_dir {
-        ingest.set_working_dir(folder);
-    }
-    if let Some(repository) = session.repository {
-        ingest.set_repository(repository);
-    }
-    ingest.set_skipped(skipped);
-    Ok(())
-}
-
-/// What is remembered until the end of the session: whose rows a new session has.
-fn begun(mut received: ReceivedRows, head: &TransferHead, is_new: bool) -> ReceivedRows {
-    if is_new {
-        received.rows_of = Some(head.store.clone());
-        received.put(ReceivedFrom {
-            store: head.store.clone(),
-            version: None,
-            about: Digest::default(),
-            messages: ReceivedKind::default(),
-            events: ReceivedKind::default(),
-            superseded: Default::default(),
-            edited: Default::default(),
-            left: Digest::default(),
-        });
-    }
-    received
 }
 
 /// Whether a line is the one that was sent.

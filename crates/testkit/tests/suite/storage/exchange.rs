@@ -540,18 +540,18 @@ async fn what_two_machines_add_reaches_both(store: Store) {
 
 /// Whatever happens on a machine: after a push, the other store has every line, and the next push sends nothing.
 async fn random_edits_lose_nothing(store: Store) {
-    for seed in 0..rounds(12, 300) {
+    for seed in 0..rounds(12, 1_000) {
         let (store, server) = (store.again().await, other_store().await);
         let mut random = Random(seed);
         let other = OtherStore::new(server.storage.clone());
         let ben = target_of("ben", "p", "0");
         server.sync(&ben, texts(0..3)).await;
         let of_ben = rows(&server, &ben).await;
-        let target = |n: usize| target_of("ana", "p", &format!("{seed}-{n}"));
+        let target_of_n = |n: usize| target_of("ana", "p", &format!("{seed}-{n}"));
         let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
         for step in 0..14 {
             let n = random.below(3);
-            let target = target(n);
+            let target = target_of_n(n);
             let (messages, _) = rows(&store, &target).await;
             let fresh = 1_000 * (step + 1);
             match random.below(9) {
@@ -585,14 +585,8 @@ async fn random_edits_lose_nothing(store: Store) {
             if random.below(2) == 0 {
                 push(&store, &other).await;
                 for n in 0..3 {
-                    if store
-                        .backend
-                        .get_session(&target_of("ana", "p", &format!("{seed}-{n}")).key)
-                        .await
-                        .unwrap()
-                        .is_some()
-                    {
-                        assert_has_all(&server, &store, &target_of("ana", "p", &format!("{seed}-{n}"))).await;
+                    if store.backend.get_session(&target_of_n(n).key).await.unwrap().is_some() {
+                        assert_has_all(&server, &store, &target_of_n(n)).await;
                     }
                 }
                 other.take_bytes();
@@ -600,7 +594,7 @@ async fn random_edits_lose_nothing(store: Store) {
                 assert_eq!(other.take_bytes(), 0, "seed {seed}, step {step}");
             }
             for n in 0..3 {
-                let target = target_of("ana", "p", &format!("{seed}-{n}"));
+                let target = target_of_n(n);
                 if server.backend.get_session(&target.key).await.unwrap().is_some() {
                     let rows = rows(&server, &target).await;
                     let all = rows.0.len() + rows.1.len() + superseded(&server, &target).await.len();
@@ -610,5 +604,9 @@ async fn random_edits_lose_nothing(store: Store) {
             }
         }
         assert_eq!(rows(&server, &ben).await, of_ben);
+        // The next seed begins with an empty store.
+        for n in 0..3 {
+            let _ = store.backend.delete_session(&target_of_n(n).key).await.unwrap();
+        }
     }
 }
