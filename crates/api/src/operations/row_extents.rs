@@ -1,4 +1,4 @@
-//! What the store has of a user's sessions, for another store that sends or takes some.
+//! The extents of a user's sessions in the store, for another store that sends or takes some.
 
 use amplifier_session_core::{
     model::{SessionId, UserId},
@@ -53,7 +53,7 @@ impl RowExtentsRequest {
 }
 
 impl Api<'_> {
-    /// What is stored of the caller's sessions, in order of id: counts, and what the asking store has sent of them
+    /// The extents of the caller's sessions, in order of id: counts, and what the asking store has sent of them
     /// before. Reads no rows.
     ///
     /// # Errors

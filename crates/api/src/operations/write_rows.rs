@@ -22,7 +22,7 @@ pub struct WriteRowsRequest {
     pub dry_run: bool,
 }
 
-/// What became of the sessions of a stream.
+/// The results for the sessions of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WriteRowsResponse {
     /// The sessions, in any order. One that is not among them was not in the stream.

@@ -55,7 +55,7 @@ impl<W: Write + Send> JsonLinesWriter<W> {
         self
     }
 
-    /// Where the lines are written.
+    /// The place to which lines are written.
     pub(in crate::storage) fn out_mut(&mut self) -> &mut W {
         &mut self.out
     }

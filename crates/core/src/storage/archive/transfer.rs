@@ -1,4 +1,4 @@
-//! What a session's record says in a transfer of rows from one store to another.
+//! The part of a session's record that is only in a transfer of rows from one store to another.
 //!
 //! A transfer sends only the rows that the receiver lacks. Both stores know which ones these are by chains of digests,
 //! which can be continued without reading the rows before.
@@ -60,7 +60,7 @@ impl RowChains {
 pub struct SentSuperseded {
     /// The number of stored pieces.
     pub pieces: u32,
-    /// When the last of them was superseded.
+    /// The time when the last of them was superseded.
     pub until: Option<Timestamp>,
 }
 

@@ -22,7 +22,7 @@ const LONGEST_NAME: usize = 128;
 pub(super) struct KindRows {
     /// The rows of the sending store so far.
     pub(super) chain: RowChain,
-    /// Where the next row is stored, until the first one is.
+    /// The sequence of the next row, until the first one is stored.
     pub(super) row: u32,
     /// The number of stored rows.
     pub(super) stored: u32,
@@ -46,7 +46,7 @@ impl KindRows {
     }
 }
 
-/// Where the rows of a kind go on; `None` if the rows before them are not stored.
+/// The place where the rows of a kind go on; `None` if the rows before them are not stored.
 pub(super) async fn start_of_rows(
     store: &StoreContext,
     key: &SessionKey,
@@ -126,7 +126,7 @@ pub(super) fn describe(ingest: &mut SessionIngest, record: SessionRecord) -> Res
     Ok(())
 }
 
-/// What is remembered until the end of the session: whose rows a new session has.
+/// The state to remember until the end of the session: the store whose rows a new session has.
 pub(super) fn received_at_first(
     mut received: ReceivedRows,
     head: &TransferHead,

@@ -1,4 +1,4 @@
-//! What a store has of its sessions.
+//! The extents of the sessions of a store.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::{
 /// The number of sessions read at the same time.
 const AT_ONCE: usize = 8;
 
-/// Which sessions to describe.
+/// The sessions to describe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExtentQuery {
@@ -65,11 +65,11 @@ pub struct ExtentPage {
     pub masking: Option<u32>,
     /// The sessions.
     pub sessions: Vec<SessionExtent>,
-    /// Where to continue; `None` at the end.
+    /// The session after which to continue; `None` at the end.
     pub next: Option<SessionId>,
 }
 
-/// What a store has of a session.
+/// The stored part of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionExtent {
     /// The id.
@@ -80,7 +80,7 @@ pub struct SessionExtent {
     pub messages: u32,
     /// The number of events.
     pub events: u32,
-    /// What the asking store has sent of it; `None` if it has sent nothing, or too long ago.
+    /// The part that the asking store has sent; `None` if it has sent nothing, or too long ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<SentExtent>,
     /// Whether it is as the asking store has sent it: nobody else has changed it since.
@@ -88,7 +88,7 @@ pub struct SessionExtent {
     pub is_as_sent: bool,
 }
 
-/// What a store has sent of a session to another one.
+/// The part of a session that a store has sent to another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentExtent {
     /// The version that the session had in the sending store; `None` if rows are missing.
@@ -110,7 +110,7 @@ impl From<&ReceivedFrom> for SentExtent {
 }
 
 impl SessionExtent {
-    /// What is stored of a session, for the store with this identity.
+    /// The extent of a stored session, for the store with this identity.
     pub(super) fn of(stored: &StoredSession, store: &str) -> Self {
         let received = ReceivedRows::of(stored);
         Self {

@@ -24,7 +24,7 @@ pub(super) const PART_BYTES: usize = 4 << 20;
 /// The most sessions that are written together.
 const SESSIONS: usize = 64;
 
-/// Which sessions to take, and how.
+/// The sessions to take, and the way to do so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReceiveOptions {
@@ -52,7 +52,7 @@ impl ReceiveOptions {
     }
 }
 
-/// What became of a session.
+/// A session that was taken, and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedSession {
     /// The owner.
@@ -86,7 +86,7 @@ pub enum ReceiveResult {
     Unchanged,
     /// The rows that the sender goes on after are not stored. It must send the whole session.
     Conflict {
-        /// What is stored.
+        /// The stored part.
         extent: SessionExtent,
     },
     /// The session was deleted from this store, and is not stored again.

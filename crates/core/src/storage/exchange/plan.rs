@@ -1,4 +1,4 @@
-//! Which rows of a session another store lacks.
+//! The rows of a session that another store lacks.
 
 use super::{
     extent::SessionExtent,

@@ -25,13 +25,13 @@ use crate::{
     text::counted,
 };
 
-/// How often to take a session that changes meanwhile.
+/// The most attempts to take a session that changes meanwhile.
 const ATTEMPTS: u32 = 3;
 
 /// A store that gives sessions.
 #[async_trait]
 pub trait RowOrigin: Send + Sync {
-    /// What it has of the sessions of a user.
+    /// The extents of a user's sessions.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Which rows this store has, in the terms of the other one.
+    /// The rows that this store has, in the terms of the other one.
     async fn rows_to_take(
         &self,
         key: &SessionKey,

@@ -21,13 +21,13 @@ use crate::{
     text::counted,
 };
 
-/// How often to try to send a session that can't be stored, or changes meanwhile.
+/// The most attempts to send a session that can't be stored, or changes meanwhile.
 const ATTEMPTS: u32 = 3;
 
 /// A store that takes sessions.
 #[async_trait]
 pub trait RowTarget: Send + Sync {
-    /// What it has of the sessions of a user.
+    /// The extents of a user's sessions.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ pub trait RowUpload: RowSink {
 pub struct PushOptions {
     /// The user whose sessions are sent.
     pub user_id: UserId,
-    /// Which of them.
+    /// The choice among them.
     pub selection: PushSelection,
     /// Whether nothing is sent, and the report only says what would be. Default: no.
     pub dry_run: bool,
@@ -118,7 +118,7 @@ pub struct PushReport {
     pub secrets_masked: u64,
     /// The number of bytes that were sent, before compression.
     pub bytes: u64,
-    /// What would be sent, if nothing is.
+    /// The sessions that would be sent, if nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub planned: Vec<PlannedTransfer>,
     /// Sessions that were deleted from the other store, and were not stored again.

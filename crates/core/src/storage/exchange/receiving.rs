@@ -36,7 +36,7 @@ pub(super) struct Receiving {
     events: KindRows,
     /// Whether the rows that are stored are those of the sending store, which may replace them.
     owns_rows: bool,
-    /// What the sending store sent before.
+    /// The last transfer of the sending store.
     before: Option<ReceivedFrom>,
     /// The number of lines that are kept as superseded lines.
     kept: u64,
@@ -248,7 +248,7 @@ impl Receiving {
         Ok(())
     }
 
-    /// What the next transfer of the sending store goes on after.
+    /// The state after which the next transfer of the sending store goes on.
     fn received(&self, is_part: bool) -> ReceivedRows {
         let mut received = self.ingest.received().clone();
         let has_written = [LineKind::Message, LineKind::Event].iter().any(|kind| self.ingest.touches(*kind));
@@ -360,7 +360,7 @@ impl Receiving {
 }
 
 impl ReceivedEnd {
-    /// What became of the session.
+    /// The result for the session.
     pub(super) fn result(&self, report: &IngestReport) -> ReceiveResult {
         let superseded = self.kept + report.messages_superseded + report.events_superseded;
         let rows = report.messages_written + report.events_written + superseded;
@@ -376,7 +376,7 @@ impl ReceivedEnd {
         }
     }
 
-    /// What would become of it.
+    /// The expected result of a dry run.
     pub(super) fn expected(&self) -> ReceiveResult {
         let (messages, events) = self.new;
         if !self.created && messages + events == 0 {

@@ -1,4 +1,4 @@
-//! Which sessions are pushed.
+//! The choice of the sessions to push.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{
     search::SessionFilter,
 };
 
-/// Which sessions of a user are pushed: by default those of Amplifier, whatever their folder is.
+/// The sessions of a user to push: by default those of Amplifier, whatever their folder is.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PushSelection {

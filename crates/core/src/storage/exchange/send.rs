@@ -105,7 +105,7 @@ pub(super) async fn superseded_of(store: &StoreContext, key: &SessionKey) -> Res
     Ok(pieces)
 }
 
-/// What is known of superseded lines after all of them are sent.
+/// The state of superseded lines after all of them are sent.
 pub(super) fn all_superseded(pieces: &[SupersededPiece]) -> SentSuperseded {
     SentSuperseded {
         pieces: pieces.len() as u32,

@@ -73,7 +73,7 @@ pub struct SessionIngest {
     masker: LineMasker,
     /// Known problems of the stored rows, if they are being repaired.
     repair: Option<IngestRepair>,
-    /// What other stores have sent of the session.
+    /// The transfers of the session from other stores.
     received: ReceivedRows,
     /// Whether `received` stays right although rows change.
     keeps_received: bool,

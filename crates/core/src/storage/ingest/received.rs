@@ -1,4 +1,4 @@
-//! What other stores have sent of a session.
+//! The transfers of a session from other stores.
 //!
 //! A store sends the rows that it has stored; the receiver masks them by its own rules. So the digests of the rows differ
 //! in both stores, and the receiver remembers those of what was sent: only then can the sender go on after its last row.
@@ -25,7 +25,7 @@ const MOST_STORES: usize = 8;
 /// The name of the field beside those of the settled rows.
 const FIELD: &str = "received";
 
-/// What other stores have sent of a session.
+/// The transfers of a session from other stores.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(in crate::storage) struct ReceivedRows {
     /// The store whose rows are those of the session: it sent the last one that was stored.
@@ -35,7 +35,7 @@ pub(in crate::storage) struct ReceivedRows {
     pub(in crate::storage) from: Vec<ReceivedFrom>,
 }
 
-/// What one store has sent.
+/// The last transfer from one store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::storage) struct ReceivedFrom {
     /// The identity of the store.
@@ -81,7 +81,7 @@ impl ReceivedFrom {
 }
 
 impl ReceivedRows {
-    /// What was received of a stored session. A format that this version does not know counts as nothing.
+    /// The transfers of a stored session. A format that this version does not know counts as nothing.
     pub(in crate::storage) fn of(stored: &StoredSession) -> Self {
         let settled = stored.sync_state.as_ref().and_then(|state| state.settled.as_deref());
         Self::in_settled(settled).unwrap_or_default()
@@ -108,7 +108,7 @@ impl ReceivedRows {
         (!fields.is_empty()).then(|| Value::Object(fields).to_string())
     }
 
-    /// What this store has sent.
+    /// The last transfer from this store.
     pub(in crate::storage) fn from_store(&self, store: &str) -> Option<&ReceivedFrom> {
         self.from.iter().find(|from| from.store == store)
     }
@@ -149,7 +149,7 @@ pub(in crate::storage) fn digest_of_field(session: &Session, field: SessionField
 }
 
 impl SessionIngest {
-    /// What other stores have sent of the session.
+    /// The transfers of the session from other stores.
     pub(in crate::storage) fn received(&self) -> &ReceivedRows {
         &self.received
     }
@@ -189,7 +189,7 @@ impl SessionIngest {
     }
 }
 
-/// What a transfer from another store sets and asks.
+/// The methods that only a transfer from another store needs.
 impl SessionIngest {
     /// Writes the rows when they have this size.
     #[must_use]

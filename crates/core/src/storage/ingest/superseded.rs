@@ -80,7 +80,7 @@ pub(super) struct SupersededRows {
 pub(in crate::storage) struct KeptAs {
     pub(in crate::storage) kind: LineKind,
     pub(in crate::storage) reason: SupersededReason,
-    /// When it was superseded in the store that it comes from. Default: now.
+    /// The time when it was superseded in the store that it comes from. Default: now.
     pub(in crate::storage) superseded_at: Option<Timestamp>,
     /// The piece in which that store has it.
     pub(in crate::storage) piece: Option<String>,
