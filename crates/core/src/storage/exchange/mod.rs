@@ -14,7 +14,7 @@
 //!
 //! - The receiver believes only lines. Texts, titles, turns and times come from them, by its own rules, and secrets are
 //!   masked by its own rules. Visibility and vectors are not taken over.
-//! - Both stores know the rows that the receiver has by [chains](RowChain) of digests. The receiver remembers those of
+//! - Both stores know the rows that the receiver has by [chains](super::RowChain) of digests. The receiver remembers those of
 //!   the lines that it was sent, because its own rows may be masked.
 //! - Nothing is deleted. The rows of a session are those of the store that sent the last row. If that store replaces
 //!   rows, the old ones become superseded lines. If another one has a copy that goes on differently, its lines are kept
