@@ -55,4 +55,4 @@ macro_rules! targets {
     };
 }
 
-targets![transcript, events, metadata, archive, store_url, query, index];
+targets![transcript, events, metadata, archive, rows, store_url, query, index];

@@ -4,6 +4,7 @@
 //! - [`FakeEmbedding`] makes vectors of words, counts calls and can simulate failures.
 //! - [`TinyModel`] writes a sentence embedder of a few kilobytes.
 //! - [`FlakyBackend`] wraps a backend, counts its calls and can simulate failures.
+//! - [`OtherStore`] takes pushed sessions and gives pulled ones, in place of a server.
 //! - [`TestClock`] returns the time that a test sets.
 //! - [`lines`] builds lines of transcripts and event logs; [`AmplifierHome`] and [`SessionFolder`] build session
 //!   folders.
@@ -36,6 +37,7 @@ pub mod lines;
 #[cfg(any(feature = "cosmos", feature = "http"))]
 mod loopback;
 mod memory;
+mod other_store;
 #[cfg(unix)]
 mod pgbouncer;
 #[cfg(unix)]
@@ -57,6 +59,7 @@ pub use embedding::{Answer, FakeEmbedding};
 pub use flaky::{FlakyBackend, Operation};
 pub use folder::{AmplifierHome, SessionFolder};
 pub use memory::MemoryBackend;
+pub use other_store::{KeptBytes, OtherStore};
 #[cfg(unix)]
 pub use pgbouncer::PgBouncer;
 pub use random::Random;

@@ -16,6 +16,7 @@ pub use crate::{
     flaky::{FlakyBackend, Operation},
     lines::{self, Line},
     memory::MemoryBackend,
+    other_store::{KeptBytes, OtherStore},
     random::Random,
     rounds::rounds,
     samples,

@@ -16,8 +16,10 @@ pub mod messages;
 pub mod projects;
 pub mod prune;
 pub mod purge_secrets;
+pub mod read_rows;
 pub mod recent;
 pub mod rewind;
+pub mod row_extents;
 pub mod search;
 pub mod search_superseded;
 pub mod search_turns;
@@ -38,6 +40,7 @@ pub mod timeline;
 pub mod turn;
 pub mod users;
 pub mod vectors;
+pub mod write_rows;
 
 #[cfg(test)]
 mod change_tests;

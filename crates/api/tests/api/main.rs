@@ -9,6 +9,7 @@ mod lines_of_sessions;
 mod queries;
 mod reading;
 mod rights;
+mod rows;
 mod store;
 
 use std::{fmt::Debug, sync::Arc};

@@ -101,6 +101,7 @@ pub(crate) fn heading(how: &Supersession, now: &Zoned) -> String {
         SupersededReason::Edited => "lines were changed or removed",
         SupersededReason::CutOff => "the file ends within a turn",
         SupersededReason::Rewound => "the session was rewound",
+        SupersededReason::Diverged => "another store sent them, of a copy that goes on differently",
         SupersededReason::Unreadable => {
             return format!("kept {}: lines that can't be read", dates::minute(how.superseded_at, now));
         }

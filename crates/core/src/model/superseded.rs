@@ -38,12 +38,14 @@ pub enum SupersededReason {
     Rewound,
     /// The line is not a message or an event: for example, it is not JSON. It was never a row.
     Unreadable,
+    /// Another store sent the line, of a copy of the session that goes on differently. It was never a row here.
+    Diverged,
 }
 
 names! {
     SupersededReason {
         Compacted: "compacted", HeadLost: "head_lost", Edited: "edited", CutOff: "cut_off",
-        Rewound: "rewound", Unreadable: "unreadable",
+        Rewound: "rewound", Unreadable: "unreadable", Diverged: "diverged",
     }
 }
 

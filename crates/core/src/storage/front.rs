@@ -6,9 +6,9 @@ use super::{
     read_masking::ReadMasking,
     settings::StorageSettings,
     store::{
-        ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, StoreContext,
-        StoreCopying, StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
-        SupersededHistory, TranscriptSearch, Verification,
+        ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, SessionExchange,
+        StoreContext, StoreCopying, StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns,
+        StoredVectors, SupersededHistory, TranscriptSearch, Verification,
     },
 };
 use crate::{
@@ -169,6 +169,8 @@ accessors! {
     archive -> ArchiveTransfer;
     /// Copies sessions to another store.
     copying -> StoreCopying;
+    /// Sends sessions to another store and takes them from it, row by row.
+    exchange -> SessionExchange;
     /// Takes sessions from a damaged store.
     salvage -> StoreSalvage;
     /// Compares stored data with the lines, and repairs it.

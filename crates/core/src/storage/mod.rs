@@ -10,6 +10,7 @@ mod deleted;
 mod embed;
 mod embeddings;
 mod events;
+mod exchange;
 mod front;
 mod ingest;
 mod line_masker;
@@ -35,8 +36,9 @@ mod verify;
 
 pub use archive::{
     ArchiveReader, ArchiveWriter, ArchivedSummary, ArchivedTurn, ArchivedVector, BrokenPart, Checksum,
-    EventRecord, ExportReport, FileRecord, ImportOptions, ImportReport, JsonLinesReader, JsonLinesWriter,
-    MessageRecord, Raw, Record, RefusedSession, SessionRecord, SupersededRecord,
+    EventRecord, ExportReport, FileRecord, FollowingLines, ImportOptions, ImportReport, JsonLinesReader,
+    JsonLinesWriter, MessageRecord, Raw, Record, RefusedSession, RowChain, RowChains, SentSuperseded,
+    SessionRecord, SupersededRecord, TransferHead,
 };
 pub use at_rest::SecretsAtRest;
 pub use context::MessageContext;
@@ -45,6 +47,11 @@ pub use damage::Readable;
 pub use embed::{EmbedReport, OnEmbedded, VectorsOf};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
+pub use exchange::{
+    ExtentPage, ExtentQuery, PlannedTransfer, PullOptions, PullReport, PushOptions, PushReport,
+    PushSelection, ReceiveOptions, ReceiveResult, ReceivedSession, RowEncoder, RowIntake, RowOrigin, RowSink,
+    RowTarget, RowUpload, SendRows, SentExtent, SentRows, SessionExtent, TransferFailure, TransferProgress,
+};
 pub use front::SessionStorage;
 pub use ingest::{
     Extent, IngestRepair, IngestReport, IngestTarget, LineOutcome, Remaining, RewindOptions, RewindReport,
@@ -67,9 +74,9 @@ pub use statistics::{
     ToolStatistics,
 };
 pub use store::{
-    ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, StoreCopying,
-    StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors, SupersededHistory,
-    TranscriptSearch, Verification,
+    ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, SessionExchange,
+    StoreCopying, StoreSalvage, StoreStatistics, StoreUsers, StoredSecrets, StoredTurns, StoredVectors,
+    SupersededHistory, TranscriptSearch, Verification,
 };
 pub use superseded::{
     PruneOptions, PruneReport, SupersededLine, SupersededLines, SupersededMatch, SupersededSession,

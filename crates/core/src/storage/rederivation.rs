@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{session_rows::SessionRows, session_writer::SessionWriter, store::Rederivation};
+use super::{
+    ingest::ReceivedRows, session_rows::SessionRows, session_writer::SessionWriter, store::Rederivation,
+};
 use crate::{
     Result, Scope,
     backend::{
@@ -101,7 +103,8 @@ impl Rederivation<'_> {
             && let Some(state) = stored.sync_state.filter(|state| state.settled.is_some())
         {
             // It says that later messages do not change the title.
-            change.sync_state = Some(StoredSyncState { settled: None, ..state });
+            let settled = ReceivedRows::without_rows(state.settled.as_deref());
+            change.sync_state = Some(StoredSyncState { settled, ..state });
         }
         let has_other_title =
             title.found().is_some() && title.found() != change.session.first_prompt.as_deref();

@@ -143,6 +143,8 @@ subjects! {
     ArchiveTransfer;
     /// Copies sessions to another store.
     StoreCopying;
+    /// Sends sessions to another store and takes them from it, row by row: push and pull.
+    SessionExchange;
     /// Takes sessions from a damaged store.
     StoreSalvage;
     /// Compares stored data with the lines, and repairs it.

@@ -144,7 +144,7 @@ impl ArchiveTransfer<'_> {
             let after = self.store.backend.get_session(key).await?;
             let missing = Missing::of(&damaged);
             if missing == expected && after.is_some_and(|after| after.version == version) {
-                out.put(Record::End { messages: counts.messages, events, checksum: None })?;
+                out.put(Record::End { messages: counts.messages, events, checksum: None, is_part: false })?;
                 report.sessions += 1;
                 report.messages += u64::from(counts.messages);
                 report.events += u64::from(events);
@@ -248,17 +248,25 @@ impl Missing {
 
 /// The session without missing rows. If rows are missing, a sync must read its files again.
 fn session_record(stored: StoredSession, missing: Missing, space: Option<EmbeddingSpace>) -> Record {
-    let StoredSession { mut session, metadata_files, skipped, sync_state, .. } = stored;
-    session.message_count = session.message_count.saturating_sub(missing.messages);
-    session.event_count = session.event_count.saturating_sub(missing.events);
-    let sync_state = sync_state.filter(|_| missing == Missing::default());
-    let file = |file: crate::model::MetadataFile| FileRecord { name: file.name, raw: Raw::from(file.raw) };
-    let metadata_files = metadata_files.into_iter().map(file).collect();
-    let record = SessionRecord { session, metadata_files, skipped, sync_state, embedding_space: space };
+    let mut record = SessionRecord::from(stored);
+    record.session.message_count = record.session.message_count.saturating_sub(missing.messages);
+    record.session.event_count = record.session.event_count.saturating_sub(missing.events);
+    record.sync_state = record.sync_state.filter(|_| missing == Missing::default());
+    record.embedding_space = space;
     Record::Session(Box::new(record))
 }
 
-fn message_record(message: Message, sequence: u32) -> MessageRecord {
+impl From<StoredSession> for SessionRecord {
+    fn from(stored: StoredSession) -> Self {
+        let StoredSession { session, metadata_files, skipped, sync_state, .. } = stored;
+        let file =
+            |file: crate::model::MetadataFile| FileRecord { name: file.name, raw: Raw::from(file.raw) };
+        let metadata_files = metadata_files.into_iter().map(file).collect();
+        Self { session, metadata_files, skipped, sync_state, embedding_space: None, transfer: None }
+    }
+}
+
+pub(in crate::storage) fn message_record(message: Message, sequence: u32) -> MessageRecord {
     MessageRecord {
         sequence,
         role: message.role,
@@ -266,6 +274,7 @@ fn message_record(message: Message, sequence: u32) -> MessageRecord {
         ts: message.ts,
         ts_source: message.ts_source,
         synced_at: message.synced_at,
+        digest: None,
         raw: Raw::from(message.raw),
         vectors: Vec::new(),
         vector_failure: None,
@@ -274,7 +283,7 @@ fn message_record(message: Message, sequence: u32) -> MessageRecord {
     }
 }
 
-fn event_record(event: Event, sequence: u32, raw: Option<RawJson>) -> Record {
+pub(in crate::storage) fn event_record(event: Event, sequence: u32, raw: Option<RawJson>) -> Record {
     Record::Event(Box::new(EventRecord {
         sequence,
         event_id: event.event_id,

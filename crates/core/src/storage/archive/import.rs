@@ -261,7 +261,7 @@ impl Import<'_> {
                             reading.superseded(*record)?;
                             ArchiveTransfer::new(self.storage).flush_if_large(reading, self.archive).await?
                         }
-                        Record::End { messages, events, checksum } => {
+                        Record::End { messages, events, checksum, .. } => {
                             self.end((messages, events), checksum).await?;
                             false
                         }

@@ -10,6 +10,10 @@ use crate::{Error, ErrorKind, Result, events::MAX_LINE_BYTES, text::size};
 /// memory.
 const LONGEST_LINE: u64 = 6 * MAX_LINE_BYTES as u64 + (64 << 20);
 
+/// The maximum length of a record of a transfer. The longest line fits, unless more than every second character must be
+/// escaped.
+pub(in crate::storage) const LONGEST_RECORD: usize = 2 * MAX_LINE_BYTES + (1 << 20);
+
 /// Some programs begin a text file with this byte order mark.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -51,14 +55,19 @@ impl<W: Write + Send> JsonLinesWriter<W> {
         self
     }
 
+    /// The place to which lines are written.
+    pub(in crate::storage) fn out_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Adds checksums to a record.
     fn sealed(&mut self, record: Record) -> Record {
         match record {
             Record::Archive { format, writer, .. } => Record::Archive { format, writer, checksums: true },
-            Record::End { messages, events, .. } => {
+            Record::End { messages, events, is_part, .. } => {
                 let digits = self.session.digits();
                 self.archive.add(digits.as_bytes());
-                Record::End { messages, events, checksum: Some(digits) }
+                Record::End { messages, events, checksum: Some(digits), is_part }
             }
             Record::Complete { sessions, .. } => {
                 Record::Complete { sessions, checksum: Some(self.archive.digits()) }
@@ -211,6 +220,18 @@ impl<R: BufRead + Send> JsonLinesReader<R> {
             Record::Archive { .. } | Record::End { .. } | Record::Again | Record::Complete { .. } => {}
         }
         Ok(())
+    }
+}
+
+impl JsonLinesReader<io::Cursor<Vec<u8>>> {
+    /// Reads the next line of an archive whose lines come one by one. `None` if it is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`ArchiveReader::next`].
+    pub(in crate::storage) fn read_record(&mut self, line: Vec<u8>) -> Result<Option<Record>> {
+        self.lines = io::Cursor::new(line);
+        self.next()
     }
 }
 

@@ -26,6 +26,7 @@ mod import;
 mod json_lines;
 mod session;
 mod superseded;
+mod transfer;
 mod turns;
 mod vectors;
 mod writing;
@@ -43,14 +44,17 @@ use crate::{
 
 pub use checksum::Checksum;
 pub use export::ExportReport;
+pub(super) use export::{event_record, message_record};
 pub use import::{BrokenPart, ImportOptions, ImportReport, RefusedSession};
+pub(super) use json_lines::LONGEST_RECORD;
 pub use json_lines::{JsonLinesReader, JsonLinesWriter};
 pub use superseded::SupersededRecord;
+pub use transfer::{FollowingLines, RowChain, RowChains, SentSuperseded, TransferHead};
 pub use turns::{ArchivedSummary, ArchivedTurn};
 pub use vectors::ArchivedVector;
 
 /// The version of the format, for writing and reading.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 /// Writes the records of an archive.
 pub trait ArchiveWriter: Send {
@@ -136,6 +140,9 @@ pub enum Record {
         /// The checksum of its lines. Writers set it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         checksum: Option<String>,
+        /// Whether the session has more rows, which a later transfer sends. Never in an archive.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_part: bool,
     },
     /// The last record: the archive is complete.
     Complete {
@@ -162,6 +169,9 @@ pub struct SessionRecord {
     /// The space of the vectors of its messages, if they are in the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embedding_space: Option<EmbeddingSpace>,
+    /// In a transfer of rows to another store: who sends them, and after which rows they come. Never in an archive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Box<TransferHead>>,
 }
 
 /// A metadata file.
@@ -190,6 +200,9 @@ pub struct MessageRecord {
     pub ts_source: TimeSource,
     /// When it was stored.
     pub synced_at: Timestamp,
+    /// The digest of its line, in a transfer of rows to another store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
     /// Its line.
     #[serde(flatten)]
     pub raw: Raw,
@@ -268,7 +281,7 @@ impl From<RawJson> for Raw {
 
 impl Raw {
     /// The bytes, if they are stored. No file has longer lines than [`MAX_LINE_BYTES`], and no store can read them.
-    fn kept(self) -> Result<Option<RawJson>> {
+    pub(in crate::storage) fn kept(self) -> Result<Option<RawJson>> {
         let raw = match (self.raw, self.raw_hex) {
             (Some(text), _) => RawJson::new(text),
             (None, Some(digits)) => RawJson::new(bytes(&digits)?),
@@ -284,13 +297,13 @@ impl Raw {
     }
 
     /// The bytes, which must be present.
-    fn whole(self) -> Result<RawJson> {
+    pub(in crate::storage) fn whole(self) -> Result<RawJson> {
         self.kept()?.ok_or_else(|| invalid("the record has no raw line"))
     }
 }
 
 /// The error for an archive that can't be imported.
-fn invalid(message: impl Into<String>) -> Error {
+pub(in crate::storage) fn invalid(message: impl Into<String>) -> Error {
     Error::validation(ErrorField::Archive, message)
 }
 
@@ -313,7 +326,7 @@ fn bytes(digits: &str) -> Result<Vec<u8>> {
     digits.as_bytes().chunks(2).map(|pair| byte(pair).ok_or_else(wrong)).collect()
 }
 
-fn digest(digits: &str) -> Result<Digest> {
+pub(in crate::storage) fn digest(digits: &str) -> Result<Digest> {
     let bytes = bytes(digits)?;
     let wrong = |_| invalid("the record has a digest of the wrong length");
     Ok(Digest(bytes.try_into().map_err(wrong)?))

@@ -77,7 +77,7 @@ impl SessionReading {
         can_return: bool,
         masker: LineMasker,
     ) -> Result<Self> {
-        let SessionRecord { mut session, metadata_files, skipped, sync_state, embedding_space } = record;
+        let SessionRecord { mut session, metadata_files, skipped, sync_state, embedding_space, .. } = record;
         if masker.is_on() {
             session.name = masker.mask_text(session.name)?;
             session.description = masker.mask_text(session.description)?;

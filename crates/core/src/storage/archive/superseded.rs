@@ -47,7 +47,7 @@ pub struct SupersededRecord {
 }
 
 impl SupersededRecord {
-    fn new(piece: &SupersededPiece, head: LineHead, raw: RawJson) -> Self {
+    pub(in crate::storage) fn new(piece: &SupersededPiece, head: LineHead, raw: RawJson) -> Self {
         Self {
             kind: piece.kind,
             sequence: head.sequence,

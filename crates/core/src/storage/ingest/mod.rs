@@ -4,6 +4,7 @@ mod batch;
 mod derived;
 mod kept;
 mod position;
+mod received;
 mod repair;
 mod report;
 mod rewind;
@@ -14,9 +15,11 @@ mod superseded;
 mod times;
 
 pub(super) use derived::{ComparedMessage, event_id_of_line, looks_derived};
+pub(super) use received::{ReceivedFrom, ReceivedKind, ReceivedRows, digest_of_field};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
 pub use rewind_to_turn::{RewindOptions, RewindReport};
+pub(super) use superseded::KeptAs;
 pub use superseded::Remaining;
 
 use self::{
@@ -70,6 +73,10 @@ pub struct SessionIngest {
     masker: LineMasker,
     /// Known problems of the stored rows, if they are being repaired.
     repair: Option<IngestRepair>,
+    /// The transfers of the session from other stores.
+    received: ReceivedRows,
+    /// Whether `received` stays right although rows change.
+    keeps_received: bool,
 }
 
 impl Ingestion<'_> {
@@ -113,6 +120,8 @@ impl Ingestion<'_> {
             store: self.store.clone(),
             messages: MessageRows::new(session.message_count),
             events: EventRows::new(session.event_count),
+            received: stored.as_ref().map(ReceivedRows::of).unwrap_or_default(),
+            keeps_received: false,
             writer: SessionWriter::keeping_rows(self.store.backend.clone(), session, stored)
                 .with_frees_event_ids(true),
             target,
@@ -149,7 +158,7 @@ impl SessionIngest {
     /// The number of pending bytes.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
-        self.writer.bytes() + self.unreadable_bytes()
+        self.writer.bytes() + self.kept_bytes()
     }
 
     /// Sets the metadata files, the session's own first.
@@ -385,6 +394,8 @@ impl SessionIngest {
     async fn prepare_commit(&mut self) -> Result<IngestReport> {
         self.assign_times().await?;
         self.prepare_write().await?;
+        self.forget_replaced();
+        self.sync_state = self.state_with_received();
         let created = self.times.before.is_none();
         let messages_by_content_type = std::mem::take(&mut self.messages.content_types);
         Ok(IngestReport { created, messages_by_content_type, ..self.report.clone() })
@@ -395,7 +406,7 @@ impl SessionIngest {
             return Ok(());
         }
         self.prepare_write().await?;
-        self.writer.unfinished.clone_from(&self.sync_state);
+        self.writer.unfinished = self.state_with_received();
         self.writer.flush().await
     }
 

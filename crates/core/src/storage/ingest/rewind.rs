@@ -62,6 +62,8 @@ impl SessionIngest {
         let rewound = Some(RewoundTo { messages: message_count, events: event_count });
         let state = self.stored().and_then(|stored| stored.sync_state.clone());
         self.sync_state = state.map(|state| StoredSyncState { settled: None, rewound, ..state });
+        // The stores that sent the removed rows do not send them again, unless they have new ones.
+        self.keeps_received = true;
         self.commit().await.map(drop)
     }
 

@@ -70,9 +70,26 @@ pub(super) struct SupersededRows {
     is_announced: bool,
     /// The lines that were superseded before, if needed: kind, sequence and digest.
     known: Option<HashSet<(LineKind, u32, Digest)>>,
-    /// Lines that can't be read and are not stored yet, and their size.
-    unreadable: Vec<(LineKind, OldLine)>,
-    unreadable_bytes: usize,
+    /// Lines that never were rows here and are not stored yet, and their size.
+    kept: Vec<(KeptAs, OldLine)>,
+    kept_bytes: usize,
+}
+
+/// Why a line is kept that never was a row here. Consecutive lines with the same reasons are stored together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::storage) struct KeptAs {
+    pub(in crate::storage) kind: LineKind,
+    pub(in crate::storage) reason: SupersededReason,
+    /// The time when it was superseded in the store that it comes from. Default: now.
+    pub(in crate::storage) superseded_at: Option<Timestamp>,
+    /// The piece in which that store has it.
+    pub(in crate::storage) piece: Option<String>,
+}
+
+impl KeptAs {
+    pub(in crate::storage) const fn now(kind: LineKind, reason: SupersededReason) -> Self {
+        Self { kind, reason, superseded_at: None, piece: None }
+    }
 }
 
 impl SessionIngest {
@@ -164,29 +181,43 @@ impl SessionIngest {
         line: RawJson,
         seen: Timestamp,
     ) -> Result<KeptLine> {
-        let masker = self.masker.clone();
-        let (line, _) = blocking(move || masker.mask_unreadable(line)).await??;
-        let digest = Digest::of(line.as_bytes());
-        if self.known_superseded().await?.insert((kind, number, digest)) {
-            self.superseded.unreadable_bytes += line.as_bytes().len();
-            self.superseded.unreadable.push((kind, OldLine::unreadable(number, line, seen)));
-            self.flush_when_full().await?;
-        }
+        let kept_as = KeptAs::now(kind, SupersededReason::Unreadable);
+        let (digest, _) = self.keep_line(kept_as, OldLine::unreadable(number, line, seen)).await?;
         Ok(KeptLine { row, digest })
     }
 
-    /// The size of the lines that can't be read and are not stored yet.
-    pub(super) fn unreadable_bytes(&self) -> usize {
-        self.superseded.unreadable_bytes
+    /// Keeps a line that never was a row here. It is stored with the next rows, unless it is stored already. Returns
+    /// the digest of its stored form, and whether it is new.
+    pub(in crate::storage) async fn keep_line(
+        &mut self,
+        kept_as: KeptAs,
+        mut line: OldLine,
+    ) -> Result<(Digest, bool)> {
+        let (masker, reason) = (self.masker.clone(), kept_as.reason);
+        (line.raw, _) = blocking(move || masker.mask_superseded(line.raw, reason)).await??;
+        line.head.bytes = line.raw.as_bytes().len();
+        let (sequence, digest) = line.identity();
+        let is_new = self.known_superseded().await?.insert((kept_as.kind, sequence, digest));
+        if is_new {
+            self.superseded.kept_bytes += line.head.bytes;
+            self.superseded.kept.push((kept_as, line));
+            self.flush_when_full().await?;
+        }
+        Ok((digest, is_new))
     }
 
-    fn pack_unreadable(&mut self) -> Result<()> {
-        self.superseded.unreadable_bytes = 0;
-        let lines = std::mem::take(&mut self.superseded.unreadable);
+    /// The size of the kept lines that are not stored yet.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.superseded.kept_bytes
+    }
+
+    fn pack_kept(&mut self) -> Result<()> {
+        self.superseded.kept_bytes = 0;
+        let lines = std::mem::take(&mut self.superseded.kept);
         for lines in lines.chunk_by(|(a, _), (b, _)| a == b) {
-            let Some((kind, _)) = lines.first() else { continue };
-            let key = self.target.key.clone();
-            let mut packer = PiecePacker::new(key, *kind, self.store.now(), SupersededReason::Unreadable);
+            let Some((KeptAs { kind, reason, superseded_at, .. }, _)) = lines.first() else { continue };
+            let (key, at) = (self.target.key.clone(), superseded_at.unwrap_or_else(|| self.store.now()));
+            let mut packer = PiecePacker::new(key, *kind, at, *reason);
             for (_, line) in lines {
                 self.writer.superseded(packer.add(line)?);
             }
@@ -204,7 +235,7 @@ impl SessionIngest {
     /// Adds lines to the next write: those that can't be read, and those of the rows that it removes. If they are large,
     /// a part is stored at once.
     pub(super) async fn add_superseded(&mut self) -> Result<()> {
-        self.pack_unreadable()?;
+        self.pack_kept()?;
         if let Some(mut superseding) = self.superseded.messages.take() {
             let gone = superseding.removed(&self.writer.change.messages, |message| message.sequence);
             self.pack_messages(&superseding, &gone).await?;
@@ -299,7 +330,7 @@ impl SessionIngest {
         for line in lines {
             let (sequence, digest) = line.identity();
             // A file that becomes shorter several times loses the same lines, and so may an interrupted ingest.
-            if self.known_superseded().await?.contains(&(kind, sequence, digest)) {
+            if !self.known_superseded().await?.insert((kind, sequence, digest)) {
                 continue;
             }
             self.writer.superseded(packer.add(&line)?);

@@ -4,7 +4,7 @@ use crate::{
     Error, ErrorField, Result,
     backend::{SessionChange, StorageBackendExt, StoredSession},
     metadata::Metadata,
-    model::{Session, SessionField, SessionKey, Visibility},
+    model::{MetadataFile, Session, SessionField, SessionKey, Visibility},
     storage::store::SessionCatalog,
     text::composed,
 };
@@ -81,7 +81,12 @@ impl SessionEdit {
     }
 
     fn apply(&self, stored: &StoredSession) -> Result<Session> {
-        let mut session = stored.session.clone();
+        self.apply_to(&stored.session, &stored.metadata_files)
+    }
+
+    /// The session with these metadata files after the edit.
+    pub(in crate::storage) fn apply_to(&self, session: &Session, files: &[MetadataFile]) -> Result<Session> {
+        let mut session = session.clone();
         for step in &self.steps {
             let field = match step {
                 EditStep::Name(name) => {
@@ -107,7 +112,7 @@ impl SessionEdit {
                 }
                 EditStep::Reset(field) => {
                     // The field follows the metadata files again, so it no longer counts as edited.
-                    reset(&mut session, *field, &Metadata::read(&stored.metadata_files)?);
+                    reset(&mut session, *field, &Metadata::read(files)?);
                     continue;
                 }
             };

@@ -29,6 +29,7 @@ mod duplicates;
 mod edits;
 mod embeddings;
 mod events;
+mod exchange;
 mod generations;
 mod lines;
 mod masked_reads;

@@ -1,0 +1,612 @@
+//! Sessions that are pushed to another store and pulled from it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use amplifier_session_core::content::Redaction;
+use amplifier_session_testkit::{WordRedactor, prelude::*};
+
+use super::Atomic;
+
+on_both_stores![
+    a_push_sends_everything_once,
+    an_appended_line_is_sent_alone,
+    nothing_of_a_rewound_session_is_removed,
+    replaced_rows_become_superseded_lines,
+    lines_of_a_copy_that_goes_on_differently_are_kept,
+    fields_that_a_person_set_travel_and_visibility_does_not,
+    a_store_that_masks_secrets_goes_on_after_what_was_sent,
+    a_broken_push_is_completed_by_the_next_one,
+    a_long_session_is_sent_in_parts,
+    broken_and_foreign_sessions_fail_alone,
+    a_stream_that_is_none_is_refused,
+    a_session_that_was_deleted_is_not_stored_again,
+    a_rewind_in_the_other_store_stays_until_the_session_goes_on,
+    a_plan_says_what_would_be_sent,
+    a_pull_takes_everything_once,
+    a_pull_that_follows_hides_what_was_removed,
+    what_two_machines_add_reaches_both,
+    random_edits_lose_nothing,
+];
+
+async fn other_store() -> Store {
+    Store::open(Arc::new(Atomic(MemoryBackend::new()))).await
+}
+
+fn ana_id() -> UserId {
+    target("s").key.user_id
+}
+
+async fn try_push(store: &Store, server: &OtherStore) -> Result<PushReport> {
+    store.storage.exchange().push(server, &PushOptions::new(ana_id()), &|_| {}).await
+}
+
+async fn push(store: &Store, server: &OtherStore) -> PushReport {
+    let report = try_push(store, server).await.unwrap();
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    report
+}
+
+async fn pull(store: &Store, server: &OtherStore) -> PullReport {
+    let report = store.storage.exchange().pull(server, &PullOptions::new(ana_id()), &|_| {}).await.unwrap();
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
+    report
+}
+
+/// The texts of the stored rows of a session.
+async fn rows(store: &Store, target: &IngestTarget) -> (Vec<String>, Vec<String>) {
+    let messages = store.messages(target).await.into_iter().map(|message| message.raw.to_text().into());
+    let events = store.events(target).await.into_iter();
+    (messages.collect(), events.filter_map(|event| Some(event.raw?.to_text().into())).collect())
+}
+
+/// How often a session has each superseded line, by kind and text.
+async fn superseded(store: &Store, target: &IngestTarget) -> BTreeMap<(LineKind, String), usize> {
+    let query = SupersededQuery::new(scope(target))
+        .with_filter(SessionFilter::default().with_session(target.key.session_id.clone()));
+    let (mut pages, mut lines) = (store.storage.superseded().superseded_lines(query), BTreeMap::new());
+    while let Some(page) = pages.next().await.unwrap() {
+        for line in page {
+            *lines.entry((line.kind, line.raw.to_text().into())).or_default() += 1;
+        }
+    }
+    lines
+}
+
+/// Whether `server` has every line that `store` has of a session, as a row or as a superseded line.
+async fn assert_has_all(server: &Store, store: &Store, target: &IngestTarget) {
+    let mut here: Vec<(LineKind, String)> = superseded(store, target).await.into_keys().collect();
+    let mut there: Vec<(LineKind, String)> = superseded(server, target).await.into_keys().collect();
+    for (list, of) in [(&mut here, store), (&mut there, server)] {
+        let (messages, events) = rows(of, target).await;
+        list.extend(messages.into_iter().map(|line| (LineKind::Message, line)));
+        list.extend(events.into_iter().map(|line| (LineKind::Event, line)));
+    }
+    for line in here {
+        assert!(there.contains(&line), "{:?} lacks {line:?}", target.key);
+    }
+}
+
+fn texts(numbers: impl IntoIterator<Item = usize>) -> Vec<Line> {
+    let line =
+        |n| if n % 2 == 0 { lines::user(&format!("ask {n}")) } else { lines::assistant(&format!("say {n}")) };
+    numbers.into_iter().map(line).collect()
+}
+
+fn events(numbers: impl IntoIterator<Item = usize>) -> Vec<Line> {
+    let event = |n| lines::logger_event("tool:post").data(json!({ "tool": "bash", "n": n }));
+    numbers.into_iter().map(event).collect()
+}
+
+/// A push sends all sessions with awkward lines, and the next one sends nothing.
+async fn a_push_sends_everything_once(store: Store) {
+    let server = other_store().await;
+    let awkward = target("awkward");
+    store.sync(&awkward, samples::awkward_messages().into_iter().map(|(_, line)| line).collect()).await;
+    store.sync_events(&awkward, samples::awkward_events().into_iter().map(|(_, line)| line).collect()).await;
+    for session in ["a", "b", "c", "d"] {
+        store.sync(&target(session), texts(0..4)).await;
+        store.sync_events(&target(session), events(0..3)).await;
+    }
+    store.sync(&target_of("ben", "p", "a"), texts(0..2)).await;
+    let other = OtherStore::new(server.storage.clone());
+    let report = push(&store, &other).await;
+    assert_eq!((report.sessions, report.unchanged, report.events > 12), (5, 0, true));
+    assert_eq!(report.bytes, other.take_bytes());
+    for session in ["awkward", "a", "b", "c", "d"] {
+        let target = target(session);
+        assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+        let (here, there) = (store.stored(&target).await.session, server.stored(&target).await.session);
+        assert_eq!((here.first_prompt, here.turn_count), (there.first_prompt, there.turn_count), "{session}");
+        assert_eq!((here.updated, here.project_slug), (there.updated, there.project_slug));
+    }
+    assert!(server.backend.get_session(&target_of("ben", "p", "a").key).await.unwrap().is_none());
+    let (writes, report) = (server.backend.writes(), push(&store, &other).await);
+    assert_eq!((report.sessions, report.unchanged, other.take_bytes()), (0, 5, 0));
+    assert_eq!(server.backend.writes(), writes);
+    // Vectors have no part in it.
+    store.embed().await;
+    assert_eq!((push(&store, &other).await.sessions, other.take_bytes()), (0, 0));
+}
+
+/// Of a session that is long, only the appended line is sent.
+async fn an_appended_line_is_sent_alone(store: Store) {
+    let (server, target) = (other_store().await, target("long"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync_text(&target, texts(0..1_500)).await;
+    store.sync_events(&target, events(0..1_200)).await;
+    push(&store, &other).await;
+    assert!(other.take_bytes() > 300_000);
+    store
+        .storage_with(None)
+        .ingestion()
+        .sync_transcript_lines(&target, SyncLines::starting_at(1_500, raw(texts(1_500..1_501))))
+        .await
+        .unwrap();
+    let report = push(&store, &other).await;
+    assert_eq!((report.sessions, report.messages, report.events), (1, 1, 0));
+    let bytes = other.take_bytes();
+    assert!(bytes < 3_000, "{bytes}");
+    store.sync_events_from(&target, 1_200, events(1_200..1_202)).await.unwrap();
+    assert_eq!(push(&store, &other).await.events, 2);
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+    assert!(superseded(&server, &target).await.is_empty());
+    assert_eq!(server.stored(&target).await.session.turn_count, 751);
+}
+
+/// A session that is rewound here keeps its rows in the other store, until it goes on.
+async fn nothing_of_a_rewound_session_is_removed(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..6)).await;
+    push(&store, &other).await;
+    store.storage.ingestion().rewind(&target.key, &RewindOptions::to_turn(1)).await.unwrap();
+    push(&store, &other).await;
+    assert_eq!(rows(&server, &target).await.0.len(), 6);
+    assert!(superseded(&server, &target).await.is_empty());
+    other.take_bytes();
+    assert_eq!((push(&store, &other).await.unchanged, other.take_bytes()), (1, 0));
+    // It goes on: the old rows are kept as superseded lines.
+    store.sync_from(&target, 2, texts(20..22)).await.unwrap();
+    push(&store, &other).await;
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+    assert_eq!(superseded(&server, &target).await.len(), 4);
+    push(&store, &other).await;
+    assert_eq!(superseded(&server, &target).await.len(), 4);
+}
+
+/// Rows that this store replaces become superseded lines in the other store, and only those.
+async fn replaced_rows_become_superseded_lines(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..8)).await;
+    store.sync_events(&target, events(0..8)).await;
+    push(&store, &other).await;
+    store.sync(&target, texts([0, 1, 100, 3, 4, 5, 6, 7, 8])).await;
+    store.sync_events(&target, events([5, 6, 7, 8])).await;
+    push(&store, &other).await;
+    assert_eq!(rows(&server, &target).await.0, rows(&store, &target).await.0);
+    let lines = superseded(&server, &target).await;
+    assert_eq!(lines.keys().filter(|(kind, _)| *kind == LineKind::Message).count(), 1, "{lines:?}");
+    assert!(lines.values().all(|count| *count == 1));
+    other.take_bytes();
+    assert_eq!((push(&store, &other).await.unchanged, other.take_bytes()), (1, 0));
+}
+
+/// Two machines go on differently: the rows of the first stay, and the lines of the second are kept.
+async fn lines_of_a_copy_that_goes_on_differently_are_kept(store: Store) {
+    let (server, second, target) = (other_store().await, other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..4)).await;
+    second.sync(&target, texts([0, 1, 12, 13, 14])).await;
+    push(&store, &other).await;
+    let report = push(&second, &other).await;
+    assert_eq!((report.messages, report.superseded), (0, 3));
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+    assert_has_all(&server, &second, &target).await;
+    other.take_bytes();
+    assert_eq!((push(&second, &other).await.unchanged, other.take_bytes()), (1, 0));
+    assert_eq!((push(&store, &other).await.unchanged, other.take_bytes()), (1, 0));
+    // Both go on.
+    second.sync_from(&target, 5, texts([15])).await.unwrap();
+    store.sync_from(&target, 4, texts([4])).await.unwrap();
+    let report = push(&second, &other).await;
+    assert_eq!((report.messages, report.superseded), (0, 1));
+    assert_eq!(push(&store, &other).await.messages, 1);
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+    assert_has_all(&server, &second, &target).await;
+}
+
+/// Tags and names travel, the newest wins; who may see the session does not.
+async fn fields_that_a_person_set_travel_and_visibility_does_not(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..2)).await;
+    let edit = async |of: &Store, edit: SessionEdit| {
+        of.storage.sessions().update_session(&target.key, &edit).await.unwrap();
+    };
+    edit(&store, SessionEdit::default().set_name("here").add_tags(["one"])).await;
+    store.write(&target, |change| change.session.visibility = Visibility::Public).await;
+    push(&store, &other).await;
+    let there = server.stored(&target).await.session;
+    assert_eq!((there.name.as_deref(), there.tags.len()), (Some("here"), 1));
+    assert_eq!(there.visibility, Visibility::Private);
+    // Set there afterwards: it stays until it is set here again.
+    edit(&server, SessionEdit::default().set_name("there")).await;
+    edit(&store, SessionEdit::default().add_tags(["two"])).await;
+    push(&store, &other).await;
+    let there = server.stored(&target).await.session;
+    assert_eq!((there.name.as_deref(), there.tags.len()), (Some("there"), 2));
+    edit(&store, SessionEdit::default().set_name("again")).await;
+    push(&store, &other).await;
+    assert_eq!(server.stored(&target).await.session.name.as_deref(), Some("again"));
+    edit(&store, SessionEdit::default().reset(SessionField::Name)).await;
+    push(&store, &other).await;
+    let there = server.stored(&target).await.session;
+    assert_eq!((there.name, there.edited.contains(&SessionField::Name)), (None, false));
+}
+
+/// The other store masks secrets, so its rows have other digests.
+async fn a_store_that_masks_secrets_goes_on_after_what_was_sent(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let masking = server
+        .storage
+        .clone()
+        .with_settings(StorageSettings::default().with_secrets(Some(SecretsAtRest::Mask)))
+        .with_redactor(Redaction::Off, Arc::new(WordRedactor::new(["hunter2"])));
+    let other = OtherStore::new(masking);
+    let secret = |n: usize| lines::user(&format!("the password is hunter2, {n}"));
+    store.sync(&target, (0..3).map(secret).collect()).await;
+    let report = push(&store, &other).await;
+    assert_eq!((report.messages, report.secrets_masked), (3, 3));
+    other.take_bytes();
+    assert_eq!((push(&store, &other).await.unchanged, other.take_bytes()), (1, 0));
+    store.sync_from(&target, 3, vec![secret(3)]).await.unwrap();
+    assert_eq!(push(&store, &other).await.messages, 1);
+    let (messages, _) = rows(&server, &target).await;
+    assert_eq!(messages.len(), 4);
+    assert!(
+        messages.iter().all(|line| !line.contains("hunter2") && line.contains("the password is *******"))
+    );
+    assert!(superseded(&server, &target).await.is_empty());
+}
+
+/// A connection that breaks after any number of bytes leaves a store that the next push completes.
+async fn a_broken_push_is_completed_by_the_next_one(store: Store) {
+    for session in ["a", "b", "c"] {
+        store.sync(&target(session), texts(0..40)).await;
+        store.sync_events(&target(session), events(0..40)).await;
+    }
+    let whole = OtherStore::new(other_store().await.storage.clone());
+    push(&store, &whole).await;
+    let total = whole.take_bytes();
+    for part in 1..6 {
+        let server = other_store().await;
+        let other = OtherStore::new(server.storage.clone());
+        other.break_after(total * part / 6);
+        let error = try_push(&store, &other).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageConnection);
+        other.break_after(u64::MAX);
+        push(&store, &other).await;
+        for session in ["a", "b", "c"] {
+            assert_eq!(rows(&server, &target(session)).await, rows(&store, &target(session)).await);
+            assert!(superseded(&server, &target(session)).await.is_empty());
+        }
+        assert_eq!(push(&store, &other).await.unchanged, 3);
+    }
+}
+
+/// A session that is larger than a stream is sent in parts, each of which is stored before the next one is sent.
+async fn a_long_session_is_sent_in_parts(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync_text(&target, texts(0..200)).await;
+    store.sync_events(&target, events(0..200)).await;
+    let options = PushOptions::new(ana_id()).with_stream_bytes(20_000);
+    let report = store.storage.exchange().push(&other, &options, &|_| {}).await.unwrap();
+    assert_eq!((report.sessions, report.messages, report.events, report.failed.len()), (1, 200, 200, 0));
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+    // Breaks in the middle: the parts that are stored are not sent again.
+    let server = other_store().await;
+    let other = OtherStore::new(server.storage.clone());
+    other.break_after(70_000);
+    store.storage.exchange().push(&other, &options, &|_| {}).await.unwrap_err();
+    other.break_after(u64::MAX);
+    let rest = store.storage.exchange().push(&other, &options, &|_| {}).await.unwrap();
+    assert!(rest.bytes + 40_000 < report.bytes, "{} {}", rest.bytes, report.bytes);
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+    assert!(superseded(&server, &target).await.is_empty());
+}
+
+/// The stream of a push.
+async fn stream_of(store: &Store, sessions: &[&str]) -> Vec<String> {
+    let (mut encoder, mut bytes) = (RowEncoder::new().unwrap(), KeptBytes::default());
+    for session in sessions {
+        let rows = SendRows::new(target(session).key);
+        store.storage.exchange().send(&rows, &mut encoder, &mut bytes).await.unwrap();
+    }
+    encoder.end(&mut bytes).await.unwrap();
+    String::from_utf8(bytes.0).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Wrong digests, missing rows, other users, lines that are no records: each fails its session, and the others are
+/// stored.
+async fn broken_and_foreign_sessions_fail_alone(store: Store) {
+    for session in ["a", "b", "c"] {
+        store.sync(&target(session), texts(0..3)).await;
+        store.sync_events(&target(session), events(0..2)).await;
+    }
+    let good = stream_of(&store, &["a", "b", "c"]).await;
+    // The session `b` begins at line 8.
+    assert!(good[8].contains(r#""session_id":"b""#), "{}", good[8]);
+    type Change = fn(&mut Vec<String>);
+    let cases: [(&str, Change); 10] = [
+        ("another digest", |lines| lines[9] = lines[9].replace("ask 0", "ask 9")),
+        ("another digest of an event", |lines| lines[12] = lines[12].replace("\\\"n\\\":0", "\\\"n\\\":9")),
+        ("a missing row", |lines| drop(lines.remove(10))),
+        ("a row twice", |lines| lines.insert(10, lines[9].clone())),
+        ("another user", |lines| lines[8] = lines[8].replace(r#""user_id":"ana""#, r#""user_id":"ben""#)),
+        ("no record", |lines| lines[10] = "{\"record\":\"spaceship\"}".to_owned()),
+        ("half a line", |lines| lines[10] = lines[10][..40].to_owned()),
+        ("NUL", |lines| lines[10] = "\0\0\0".to_owned()),
+        ("no end", |lines| drop(lines.remove(14))),
+        ("no head", |lines| {
+            let start = lines[8].find(r#","transfer":"#).unwrap();
+            lines[8] = format!("{}}}", &lines[8][..start]);
+        }),
+    ];
+    for (name, change) in cases {
+        let server = other_store().await;
+        server.sync(&target_of("ben", "p", "b"), texts([50])).await;
+        let ben = rows(&server, &target_of("ben", "p", "b")).await;
+        let options = ReceiveOptions::default().with_owner(Some(ana_id()));
+        let other = OtherStore::new(server.storage.clone()).with_options(options);
+        let mut stream = good.clone();
+        change(&mut stream);
+        let results = other.take(stream.join("\n")).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(results.len(), 3, "{name}: {results:?}");
+        for session in ["a", "c"] {
+            assert_eq!(rows(&server, &target(session)).await, rows(&store, &target(session)).await, "{name}");
+        }
+        let failed: Vec<_> =
+            results.iter().filter(|of| matches!(of.result, ReceiveResult::Failed { .. })).collect();
+        assert_eq!(failed.len(), 1, "{name}: {results:?}");
+        assert_eq!(rows(&server, &target_of("ben", "p", "b")).await, ben, "{name}");
+        // The next push completes it.
+        push(&store, &other).await;
+        assert_eq!(rows(&server, &target("b")).await, rows(&store, &target("b")).await, "{name}");
+        assert!(superseded(&server, &target("b")).await.is_empty(), "{name}");
+    }
+}
+
+/// Something that is no stream, or one of another version, is an error.
+async fn a_stream_that_is_none_is_refused(store: Store) {
+    let other = OtherStore::new(store.storage.clone());
+    for (stream, reason) in [
+        ("", "empty"),
+        ("hello", "not an archive record"),
+        ("{\"record\":\"again\"}", "does not begin with its header"),
+        ("{\"record\":\"archive\",\"format\":9,\"writer\":\"x 9.0\",\"checksums\":true}", "x 9.0 sends"),
+    ] {
+        let error = other.take(stream).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Validation, "{stream}");
+        assert!(error.message().contains(reason), "{error}");
+    }
+}
+
+/// A deletion in the other store is not undone by a push.
+async fn a_session_that_was_deleted_is_not_stored_again(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..2)).await;
+    push(&store, &other).await;
+    assert!(server.backend.delete_session(&target.key).await.unwrap());
+    let report = push(&store, &other).await;
+    assert_eq!((report.sessions, report.deleted.len()), (0, 1));
+    let other = other.with_options(ReceiveOptions::default().with_include_deleted(true));
+    assert_eq!(push(&store, &other).await.sessions, 1);
+    // Nor is a deletion here sent.
+    assert!(store.backend.delete_session(&target.key).await.unwrap());
+    push(&store, &other).await;
+    assert_eq!(rows(&server, &target).await.0.len(), 2);
+}
+
+/// A rewind in the other store, by a person, stays until the session goes on here.
+async fn a_rewind_in_the_other_store_stays_until_the_session_goes_on(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..6)).await;
+    push(&store, &other).await;
+    server.storage.ingestion().rewind(&target.key, &RewindOptions::to_turn(1)).await.unwrap();
+    assert_eq!(push(&store, &other).await.unchanged, 1);
+    assert_eq!(rows(&server, &target).await.0.len(), 2);
+    store.sync_from(&target, 6, texts([6])).await.unwrap();
+    push(&store, &other).await;
+    assert_eq!(rows(&server, &target).await, rows(&store, &target).await);
+}
+
+/// A dry run sends nothing, and says what would be sent.
+async fn a_plan_says_what_would_be_sent(store: Store) {
+    let server = other_store().await;
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target("a"), texts(0..4)).await;
+    store.sync(&target("b"), texts(0..2)).await;
+    let options = PushOptions::new(ana_id()).with_dry_run(true);
+    let planned = async || store.storage.exchange().push(&other, &options, &|_| {}).await.unwrap().planned;
+    let plan = planned().await;
+    assert_eq!(plan.iter().map(|of| (of.messages, of.is_new)).collect::<Vec<_>>(), [(4, true), (2, true)]);
+    assert_eq!((other.take_bytes(), plan[0].title.as_str()), (0, "ask 0"));
+    push(&store, &other).await;
+    assert!(planned().await.is_empty());
+    store.sync_from(&target("a"), 4, texts([4])).await.unwrap();
+    let plan = planned().await;
+    assert_eq!(plan.iter().map(|of| (of.messages, of.is_new)).collect::<Vec<_>>(), [(1, false)]);
+    // The other store can answer for a stream too.
+    let dry =
+        OtherStore::new(server.storage.clone()).with_options(ReceiveOptions::default().with_dry_run(true));
+    let results = dry.take(stream_of(&store, &["a", "b"]).await.join("\n")).await.unwrap();
+    let ReceiveResult::Stored { messages, created, .. } = &results[0].result else { panic!("{results:?}") };
+    assert_eq!((*messages, *created, &results[1].result), (1, false, &ReceiveResult::Unchanged));
+    assert_eq!(rows(&server, &target("a")).await.0.len(), 4);
+}
+
+/// Another machine gets everything, and then nothing. It sends nothing back.
+async fn a_pull_takes_everything_once(store: Store) {
+    let (laptop, server) = (other_store().await, other_store().await);
+    let other = OtherStore::new(server.storage.clone());
+    for session in ["a", "b", "c", "d"] {
+        store.sync(&target(session), texts(0..4)).await;
+        store.sync_events(&target(session), events(0..3)).await;
+    }
+    push(&store, &other).await;
+    other.take_bytes();
+    assert_eq!((pull(&store, &other).await.unchanged, other.take_bytes()), (4, 0));
+    let report = pull(&laptop, &other).await;
+    assert_eq!((report.sessions, report.messages, report.events), (4, 16, 12));
+    for session in ["a", "b", "c", "d"] {
+        assert_eq!(rows(&laptop, &target(session)).await, rows(&store, &target(session)).await);
+    }
+    other.take_bytes();
+    assert_eq!((pull(&laptop, &other).await.unchanged, other.take_bytes()), (4, 0));
+    push(&laptop, &other).await;
+    store.sync_from(&target("b"), 4, texts([4])).await.unwrap();
+    assert_eq!(push(&store, &other).await.messages, 1);
+    other.take_bytes();
+    let report = pull(&laptop, &other).await;
+    assert_eq!((report.sessions, report.messages), (1, 1));
+    assert!(other.take_bytes() < 3_000);
+}
+
+/// Only a pull that follows the other store hides rows and sessions, and only those that came from there.
+async fn a_pull_that_follows_hides_what_was_removed(store: Store) {
+    let (laptop, server) = (other_store().await, other_store().await);
+    let other = OtherStore::new(server.storage.clone());
+    for session in ["a", "b", "c"] {
+        store.sync(&target(session), texts(0..4)).await;
+    }
+    push(&store, &other).await;
+    pull(&laptop, &other).await;
+    laptop.sync(&target("own"), texts(0..2)).await;
+    server.storage.ingestion().rewind(&target("a").key, &RewindOptions::to_turn(1)).await.unwrap();
+    for session in ["b", "c"] {
+        assert!(server.backend.delete_session(&target(session).key).await.unwrap());
+    }
+    pull(&laptop, &other).await;
+    let counts = async || {
+        let mut counts = Vec::new();
+        for session in ["a", "b", "own"] {
+            counts.push(rows(&laptop, &target(session)).await.0.len());
+        }
+        counts
+    };
+    assert_eq!(counts().await, [4, 4, 2]);
+    let follow = async |options: PullOptions| {
+        laptop.storage.exchange().pull(&other, &options.with_follow(true), &|_| {}).await.unwrap()
+    };
+    // The rewind was seen, but not followed, by the pull before.
+    server
+        .storage
+        .sessions()
+        .update_session(&target("a").key, &SessionEdit::default().set_name("x"))
+        .await
+        .unwrap();
+    let report = follow(PullOptions::new(ana_id())).await;
+    assert_eq!((report.hidden.len(), report.removed.len()), (2, 0));
+    assert_eq!(counts().await, [2, 0, 2]);
+    assert_eq!(superseded(&laptop, &target("b")).await.len(), 4);
+    assert_eq!(superseded(&laptop, &target("a")).await.len(), 2);
+    let report = follow(PullOptions::new(ana_id()).with_mirror_deletes(true)).await;
+    assert_eq!((report.hidden.len(), report.removed.len()), (0, 2));
+    assert!(laptop.backend.get_session(&target("own").key).await.unwrap().is_some());
+}
+
+/// A session goes on in turn on two machines.
+async fn what_two_machines_add_reaches_both(store: Store) {
+    let (laptop, server, target) = (other_store().await, other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    store.sync(&target, texts(0..2)).await;
+    for round in 1..4_usize {
+        push(&store, &other).await;
+        pull(&laptop, &other).await;
+        let count = rows(&laptop, &target).await.0.len();
+        laptop.sync_from(&target, count as u32, texts([count, count + 1])).await.unwrap();
+        push(&laptop, &other).await;
+        pull(&store, &other).await;
+        assert_eq!(rows(&store, &target).await, rows(&laptop, &target).await, "{round}");
+        let count = rows(&store, &target).await.0.len();
+        store.sync_from(&target, count as u32, texts([count, count + 1])).await.unwrap();
+    }
+    assert!(superseded(&server, &target).await.is_empty());
+}
+
+/// Whatever happens on a machine: after a push, the other store has every line, and the next push sends nothing.
+async fn random_edits_lose_nothing(store: Store) {
+    for seed in 0..rounds(12, 1_000) {
+        let (store, server) = (store.again().await, other_store().await);
+        let mut random = Random(seed);
+        let other = OtherStore::new(server.storage.clone());
+        let ben = target_of("ben", "p", "0");
+        server.sync(&ben, texts(0..3)).await;
+        let of_ben = rows(&server, &ben).await;
+        let target_of_n = |n: usize| target_of("ana", "p", &format!("{seed}-{n}"));
+        let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
+        for step in 0..14 {
+            let n = random.below(3);
+            let target = target_of_n(n);
+            let (messages, _) = rows(&store, &target).await;
+            let fresh = 1_000 * (step + 1);
+            match random.below(9) {
+                0..=2 => {
+                    let start = messages.len();
+                    store.sync_from(&target, start as u32, texts(fresh..fresh + 3)).await.unwrap();
+                    let count = store.stored(&target).await.session.event_count;
+                    store.sync_events_from(&target, count, events(fresh..fresh + 2)).await.unwrap();
+                }
+                3 if !messages.is_empty() => {
+                    let _ = store.storage.ingestion().rewind(&target.key, &RewindOptions::to_turn(1)).await;
+                }
+                4 => drop(store.sync(&target, texts(fresh..fresh + 4)).await),
+                5 if !messages.is_empty() => {
+                    let edit = SessionEdit::default().set_name(format!("{step}").as_str()).add_tags(["t"]);
+                    store.storage.sessions().update_session(&target.key, &edit).await.unwrap();
+                }
+                6 if !messages.is_empty() => drop(store.backend.delete_session(&target.key).await.unwrap()),
+                7 => {
+                    // Another machine adds lines to the other store.
+                    let count = rows(&server, &target).await.0.len();
+                    let lines = texts(fresh + 500..fresh + 502);
+                    server.sync_from(&target, count as u32, lines).await.unwrap();
+                }
+                _ => {
+                    other.break_after(random.below(6_000) as u64);
+                    let _ = try_push(&store, &other).await;
+                    other.break_after(u64::MAX);
+                }
+            }
+            if random.below(2) == 0 {
+                push(&store, &other).await;
+                for n in 0..3 {
+                    if store.backend.get_session(&target_of_n(n).key).await.unwrap().is_some() {
+                        assert_has_all(&server, &store, &target_of_n(n)).await;
+                    }
+                }
+                other.take_bytes();
+                push(&store, &other).await;
+                assert_eq!(other.take_bytes(), 0, "seed {seed}, step {step}");
+            }
+            for n in 0..3 {
+                let target = target_of_n(n);
+                if server.backend.get_session(&target.key).await.unwrap().is_some() {
+                    let rows = rows(&server, &target).await;
+                    let all = rows.0.len() + rows.1.len() + superseded(&server, &target).await.len();
+                    let before = seen.insert(n, all).unwrap_or_default();
+                    assert!(all >= before, "seed {seed}, step {step}: {all} of {before} lines");
+                }
+            }
+        }
+        assert_eq!(rows(&server, &ben).await, of_ben);
+        // The next seed begins with an empty store.
+        for n in 0..3 {
+            let _ = store.backend.delete_session(&target_of_n(n).key).await.unwrap();
+        }
+    }
+}
