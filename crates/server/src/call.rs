@@ -1,12 +1,12 @@
 //! Calls: requests of callers who have signed in. This file is the only way from a request to the store.
 //!
-//! [`StoreHandles`] gives its handles to nothing but [`HttpCall::api`], which uses them for the caller of the call. A
-//! [`HttpCall`] is made only by [`CallParts::of`], from a caller who has [signed in](crate::sign_in::SignedIn). What everyone
-//! may ask is [`StoreHandles::answers`], which reads no session.
+//! [`StoreHandles`] gives its handles to nothing but [`CallParts::of`], which makes a [`HttpCall`] with the one that masks
+//! secrets of all but its caller, who has [signed in](crate::sign_in::SignedIn). What everyone may ask is
+//! [`StoreHandles::answers`], which reads no session.
 
 use std::{sync::Arc, time::Duration};
 
-use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiError, CallerPlace};
+use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace};
 use amplifier_session_core::{SessionStorage, model::Timestamp};
 use axum::{
     body::Bytes,
@@ -22,6 +22,7 @@ use crate::{
     cursor,
     problem::HttpProblem,
     routes::HttpRoute,
+    settings::ServerError,
     sign_in::SignedIn,
     state::ServerState,
 };
@@ -42,10 +43,23 @@ pub struct StoreHandles {
 
 impl StoreHandles {
     /// Two handles on the same store: `reads` may come before writers, `writes` gives way to readers.
-    #[must_use]
-    pub fn new(reads: SessionStorage, writes: SessionStorage) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// If they have no [redactor](SessionStorage::with_redactor): secrets of others could not be masked.
+    pub fn new(reads: SessionStorage, writes: SessionStorage) -> Result<Self, ServerError> {
+        let masks = |storage: &SessionStorage| storage.clone().with_masked_reads().masks_reads();
+        if !masks(&reads) || !masks(&writes) {
+            return Err(ServerError::new("secrets can't be masked: the store has no rules for them", ""));
+        }
         reads.backend().prioritize();
-        Self { reads, writes, changed: Arc::default() }
+        Ok(Self { reads, writes, changed: Arc::default() })
+    }
+
+    /// The handle for a request that needs `right`. It masks secrets in what it reads, except those of the caller.
+    fn for_caller(&self, right: AccessRight, caller: &ApiCaller) -> SessionStorage {
+        let handle = if right == AccessRight::Read { &self.reads } else { &self.writes };
+        handle.clone().with_masked_reads_of_others(caller.user().clone())
     }
 
     /// The time by the clock of the store, in UTC: the time zones of clients are not known.
@@ -88,6 +102,7 @@ impl StoreHandles {
 #[derive(Debug)]
 pub(crate) struct HttpCall {
     state: Arc<ServerState>,
+    storage: SessionStorage,
     signed_in: SignedIn,
     route: &'static HttpRoute,
     now: Zoned,
@@ -108,18 +123,18 @@ pub(crate) struct CallParts {
 impl CallParts {
     /// The call of a caller.
     pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
-        let now = state.store().now();
         let Self { route, headers, fields, body } = self;
-        HttpCall { state, signed_in, route, now, headers, fields, body }
+        let storage = state.store().for_caller(route.right, signed_in.caller());
+        let now = state.store().now();
+        HttpCall { state, storage, signed_in, route, now, headers, fields, body }
     }
 }
 
 impl HttpCall {
     /// The operations, for the caller.
     pub(crate) fn api(&self) -> Api<'_> {
-        let StoreHandles { reads, writes, .. } = self.state.store();
-        let storage = if self.route.right == AccessRight::Read { reads } else { writes };
-        Api { storage, caller: self.signed_in.caller(), now: &self.now, place: CallerPlace::Elsewhere }
+        let caller = self.signed_in.caller();
+        Api { storage: &self.storage, caller, now: &self.now, place: CallerPlace::Elsewhere }
     }
 
     pub(crate) fn signed_in(&self) -> &SignedIn {

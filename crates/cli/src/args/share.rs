@@ -1,6 +1,6 @@
 //! `share`.
 
-use amplifier_session_api::operations::share::SessionReaders;
+use amplifier_session_api::operations::share::SharedWith;
 use clap::{
     ArgMatches, Args, Command, FromArgMatches,
     builder::NonEmptyStringValueParser,
@@ -32,7 +32,7 @@ pub(crate) struct ShareArgs {
 
 /// With whom to share: exactly one of the [`Ways`].
 #[derive(Debug)]
-pub(crate) struct WithArgs(pub(crate) SessionReaders);
+pub(crate) struct WithArgs(pub(crate) SharedWith);
 
 /// The ways to share.
 #[derive(Debug, Args)]
@@ -70,10 +70,10 @@ impl FromArgMatches for WithArgs {
         let typed: Vec<&str> = ["team", "org", "public", "private"].into_iter().filter(is_typed).collect();
         let Ways { team, org, .. } = Ways::from_arg_matches(matches)?;
         match (typed.as_slice(), org) {
-            (["team"], _) => Ok(Self(SessionReaders::Team { team_ids: team })),
-            (["org"], Some(org_id)) => Ok(Self(SessionReaders::Org { org_id })),
-            (["public"], _) => Ok(Self(SessionReaders::Public)),
-            (["private"], _) => Ok(Self(SessionReaders::Private)),
+            (["team"], _) => Ok(Self(SharedWith::Team { team_ids: team })),
+            (["org"], Some(org_id)) => Ok(Self(SharedWith::Org { org_id })),
+            (["public"], _) => Ok(Self(SharedWith::Public)),
+            (["private"], _) => Ok(Self(SharedWith::Private)),
             _ => {
                 let message =
                     "exactly one of --team, --org, --public and --private is required after `share`\n";
@@ -101,12 +101,12 @@ mod tests {
             Ok(args::Cli { command: args::Command::Share(args), .. }) => Some(args.with.0),
             _ => None,
         };
-        let teams = SessionReaders::Team { team_ids: vec!["a".to_owned(), "b".to_owned()] };
+        let teams = SharedWith::Team { team_ids: vec!["a".to_owned(), "b".to_owned()] };
         assert_eq!(share(&["--team", "a", "b"]), Some(teams.clone()));
         assert_eq!(share(&["--team", "a", "--team", "b"]), Some(teams));
-        assert_eq!(share(&["--org", "o"]), Some(SessionReaders::Org { org_id: "o".to_owned() }));
-        assert_eq!(share(&["--public"]), Some(SessionReaders::Public));
-        assert_eq!(share(&["--private"]), Some(SessionReaders::Private));
+        assert_eq!(share(&["--org", "o"]), Some(SharedWith::Org { org_id: "o".to_owned() }));
+        assert_eq!(share(&["--public"]), Some(SharedWith::Public));
+        assert_eq!(share(&["--private"]), Some(SharedWith::Private));
         assert_eq!(share(&[]), None);
         assert_eq!(share(&["--public", "--private"]), None);
         assert_eq!(share(&["--team", "a", "--org", "o"]), None);

@@ -59,7 +59,7 @@ async fn open(app: &App) -> Result<StoreHandles, Failure> {
     // Other files can be opened only once.
     let is_shared = url.file().is_some() && !url.backend().read_only;
     let reads = if is_shared { opened(options).await? } else { writes.clone() };
-    Ok(StoreHandles::new(reads, writes))
+    Ok(StoreHandles::new(reads, writes)?)
 }
 
 /// Without a file of tokens, makes one with a token for this user, and saves the token where only they can read it.

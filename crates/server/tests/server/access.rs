@@ -1,9 +1,9 @@
 //! Who may read and change what.
 
 use amplifier_session_api::{AccessRight, Reach};
-use amplifier_session_testkit::prelude::json;
+use amplifier_session_testkit::{lines, prelude::*};
 
-use crate::{Running, client::Request};
+use crate::{Running, SECRET, client::Request};
 
 const READ: &[AccessRight] = &[AccessRight::Read];
 
@@ -53,6 +53,36 @@ async fn sessions_of_others_and_of_nobody_are_the_same() {
             seen.push(problem);
         }
         assert!(seen[0] == seen[1] && seen[1] == seen[2], "{suffix}: {seen:?}");
+    }
+}
+
+/// Whatever the store keeps, and whoever else may read the session.
+#[tokio::test]
+async fn only_the_owner_reads_secrets() {
+    let server = Running::start().await;
+    let target = target_of("ana", "shop", "shared-1");
+    let text = vec![lines::user(&format!("the key is {SECRET}")), lines::assistant(&format!("{SECRET} works"))];
+    server.storage.ingestion().sync_transcript_lines(&target, whole(text)).await.unwrap();
+    let failed = lines::hook_event("tool:error").data(json!({"error": format!("denied: {SECRET}")})).raw();
+    server.storage.ingestion().sync_event_lines(&target, SyncLines::whole(vec![failed])).await.unwrap();
+    server.storage.sessions().share_session(&target.key, &Sharing::public()).await.unwrap();
+    for path in [
+        "/v1/sessions/shared-1",
+        "/v1/sessions/shared-1/messages",
+        "/v1/sessions/shared-1/messages/0",
+        "/v1/sessions/shared-1/turns/1",
+        "/v1/sessions/shared-1/events",
+        "/v1/sessions/shared-1/events/0",
+        "/v1/sessions",
+        "/v1/search?q=key&full=true",
+        "/v1/search?q=key&unit=turn",
+        "/v1/events",
+    ] {
+        let scoped = format!("{path}{}scope=visible", if path.contains('?') { '&' } else { '?' });
+        let masked = server.ben(Reach::Visible, "GET", &scoped).send().await.ok().to_string();
+        assert!(!masked.contains(SECRET) && masked.contains("*******"), "{path}: {masked}");
+        let own = server.get(path).await.ok().to_string();
+        assert!(own.contains(SECRET), "{path}: {own}");
     }
 }
 

@@ -15,7 +15,8 @@ use amplifier_session_api::{AccessRight, Reach};
 use amplifier_session_server::{
     NewToken, ServerError, ServerSettings, SessionServer, StoreHandles, TokenFile,
 };
-use amplifier_session_testkit::{lines, prelude::*};
+use amplifier_session_core::content::Redaction;
+use amplifier_session_testkit::{WordRedactor, lines, prelude::*};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::client::{Reply, Request};
@@ -56,7 +57,7 @@ impl Running {
                 }
             }
         }
-        let handles = StoreHandles::new(storage.clone(), storage.clone());
+        let handles = StoreHandles::new(storage.clone(), storage.clone()).unwrap();
         let server = SessionServer::bind(settings, handles).unwrap();
         let address = server.address();
         let (stop, has_stopped) = oneshot::channel();
@@ -99,9 +100,13 @@ fn token_name(user: &str, reach: Reach, rights: &[AccessRight]) -> String {
     format!("{user}-{}-{}", reach.as_str(), rights.len())
 }
 
+/// A secret by the rules of [`storage`].
+const SECRET: &str = "hunter2hunter2";
+
 /// A store with three sessions of ana and one of ben.
 async fn storage() -> SessionStorage {
     let storage = SessionStorage::new(Arc::new(MemoryBackend::new()));
+    let storage = storage.with_redactor(Redaction::Off, Arc::new(WordRedactor::new([SECRET])));
     for (user, project, session) in [
         ("ana", "shop", "first-1"),
         ("ana", "shop", "second-1"),
