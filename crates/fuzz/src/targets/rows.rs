@@ -2,7 +2,7 @@
 
 use amplifier_session_core::{
     ErrorKind, Result, Scope, SessionStorage,
-    backend::{SessionQuery, prelude::*},
+    backend::SessionQuery,
     storage::{ReceiveOptions, ReceivedSession, RowEncoder, RowSink, SendRows},
 };
 use amplifier_session_testkit::{
