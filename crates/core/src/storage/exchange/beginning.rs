@@ -40,7 +40,7 @@ pub(super) struct KindRows {
 
 impl KindRows {
     /// The digests of the lines from the last one on.
-    pub(super) fn from_last(&self, before: RowChain) -> Vec<Digest> {
+    pub(super) fn lines_from_last(&self, before: RowChain) -> Vec<Digest> {
         let last = self.chain.count.saturating_sub(before.count).saturating_sub(1);
         self.following.get(last as usize..).unwrap_or_default().to_vec()
     }
@@ -74,7 +74,7 @@ pub(super) async fn start_of_rows(
         return Ok(None);
     }
     let is_stored = RowChain::of(&row_digests(store, key, kind, before.count).await?) == before;
-    Ok(is_stored.then(|| KindRows { row: before.count, ..rows }))
+    Ok(is_stored.then_some(KindRows { row: before.count, ..rows }))
 }
 
 pub(super) fn conflict(key: &SessionKey, stored: Option<&StoredSession>, store: &str) -> ReceiveResult {

@@ -118,7 +118,7 @@ impl SessionExtent {
             version: stored.version.0.clone(),
             messages: stored.session.message_count,
             events: stored.session.event_count,
-            sent: received.from_store(store).map(SentExtent::from),
+            sent: received.sent_by(store).map(SentExtent::from),
             is_as_sent: received.is_as_sent(store, &stored.session),
         }
     }

@@ -182,7 +182,7 @@ impl Pull<'_> {
         for attempt in 1..=ATTEMPTS {
             let stored = self.store.backend.get_session(&key).await?;
             let received = stored.as_ref().map(ReceivedRows::of).unwrap_or_default();
-            let version = received.from_store(origin).and_then(|from| from.version.clone());
+            let version = received.sent_by(origin).and_then(|from| from.version.clone());
             let is_own = stored.is_some() && extent.is_as_sent;
             if attempt == 1 && (is_own || version.as_ref() == Some(&extent.version)) {
                 self.report.unchanged += 1;
@@ -214,7 +214,7 @@ impl Pull<'_> {
         let rows = SendRows::new(key.clone());
         let Some(stored) = stored else { return Ok(rows) };
         let (messages, events) = (stored.session.message_count, stored.session.event_count);
-        let (before, superseded) = match received.from_store(origin) {
+        let (before, superseded) = match received.sent_by(origin) {
             Some(from) => {
                 // Rows that were removed here since then are taken again with all others.
                 let has = |kind, stored| {

@@ -91,7 +91,7 @@ impl Receiving {
             return Ok(Begun::Refused(ReceiveResult::Deleted));
         }
         let received = stored.as_ref().map(ReceivedRows::of).unwrap_or_default();
-        let before = received.from_store(&head.store).cloned();
+        let before = received.sent_by(&head.store).cloned();
         let mut kinds = Vec::with_capacity(2);
         for kind in [LineKind::Message, LineKind::Event] {
             match start_of_rows(store, &key, stored.as_ref(), before.as_ref(), &head, kind).await? {
@@ -327,7 +327,7 @@ impl Receiving {
         }
         if !rows.is_diverged && !rows.is_replacing && self.ingest.differs(kind, line.raw.as_bytes()) {
             if owns_rows {
-                let lines = rows.from_last(before);
+                let lines = rows.lines_from_last(before);
                 self.ingest.supersede(kind, &Remaining { lines, ..Remaining::default() });
                 rows.is_replacing = true;
             } else {

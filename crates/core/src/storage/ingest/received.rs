@@ -109,7 +109,7 @@ impl ReceivedRows {
     }
 
     /// The last transfer from this store.
-    pub(in crate::storage) fn from_store(&self, store: &str) -> Option<&ReceivedFrom> {
+    pub(in crate::storage) fn sent_by(&self, store: &str) -> Option<&ReceivedFrom> {
         self.from.iter().find(|from| from.store == store)
     }
 
@@ -123,7 +123,7 @@ impl ReceivedRows {
     /// Whether the session is as this store has sent it: no other store and nobody here has changed it since.
     pub(in crate::storage) fn is_as_sent(&self, store: &str, session: &Session) -> bool {
         self.rows_of.as_deref() == Some(store)
-            && self.from_store(store).is_some_and(|from| {
+            && self.sent_by(store).is_some_and(|from| {
                 let rows = (from.messages.row, from.events.row);
                 from.version.is_some()
                     && rows == (session.message_count, session.event_count)
