@@ -51,7 +51,7 @@ impl GroupedResult for TurnResult {
 }
 
 /// Results, best first, and the numbers of further ones in sessions of which only some are among the results.
-pub(crate) type Found<'a, T> = (&'a [T], &'a HashMap<SessionKey, usize>);
+pub(crate) type CountedResults<'a, T> = (&'a [T], &'a HashMap<SessionKey, usize>);
 
 /// A session with its best results: messages or turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,17 +89,21 @@ pub(crate) fn newest_numbers(sessions: usize, per_session: usize) -> (usize, usi
 }
 
 /// Whether the best results, of which `requested` were requested, are all, or come from `sessions` sessions.
-pub(crate) fn are_enough<T: GroupedResult>(found: Found<'_, T>, requested: usize, sessions: usize) -> bool {
+pub(crate) fn are_enough<T: GroupedResult>(
+    found: CountedResults<'_, T>,
+    requested: usize,
+    sessions: usize,
+) -> bool {
     number_of(found) < requested || requested == MOST || by_session(found.0).len() >= sessions
 }
 
 /// The number of results, with the further ones.
-fn number_of<T>((results, further): Found<'_, T>) -> usize {
+fn number_of<T>((results, further): CountedResults<'_, T>) -> usize {
     results.len() + further.values().sum::<usize>()
 }
 
 /// The remark that sessions are missing, because more results match than the most that are requested.
-pub(crate) fn best_only<T: GroupedResult>(found: Found<'_, T>, sessions: usize) -> Option<Notice> {
+pub(crate) fn best_only<T: GroupedResult>(found: CountedResults<'_, T>, sessions: usize) -> Option<Notice> {
     let [_, most] = numbers(sessions);
     let results = number_of(found);
     let are_all = results < most || by_session(found.0).len() >= sessions;
@@ -124,7 +128,7 @@ impl Api<'_> {
     /// The best results of the first sessions: in order of rank, and by session.
     pub(crate) async fn by_session<T: GroupedResult, View>(
         &self,
-        (results, further): Found<'_, T>,
+        (results, further): CountedResults<'_, T>,
         request: &SearchRequest,
         names: &ResultNames,
         view: impl Fn(&T) -> View,

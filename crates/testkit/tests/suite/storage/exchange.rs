@@ -1,4 +1,4 @@
-//! Sessions that are pushed to another store and pulled from it.
+//! Sessions that are pushed to another store. `pulls.rs` has those that are pulled from it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -22,45 +22,41 @@ on_both_stores![
     a_session_that_was_deleted_is_not_stored_again,
     a_rewind_in_the_other_store_stays_until_the_session_goes_on,
     a_plan_says_what_would_be_sent,
-    a_pull_takes_everything_once,
-    a_pull_that_follows_hides_what_was_removed,
-    what_two_machines_add_reaches_both,
-    random_edits_lose_nothing,
 ];
 
-async fn other_store() -> Store {
+pub(super) async fn other_store() -> Store {
     Store::open(Arc::new(Atomic(MemoryBackend::new()))).await
 }
 
-fn ana_id() -> UserId {
+pub(super) fn ana_id() -> UserId {
     target("s").key.user_id
 }
 
-async fn try_push(store: &Store, server: &OtherStore) -> Result<PushReport> {
+pub(super) async fn try_push(store: &Store, server: &OtherStore) -> Result<PushReport> {
     store.storage.exchange().push(server, &PushOptions::new(ana_id()), &|_| {}).await
 }
 
-async fn push(store: &Store, server: &OtherStore) -> PushReport {
+pub(super) async fn push(store: &Store, server: &OtherStore) -> PushReport {
     let report = try_push(store, server).await.unwrap();
     assert!(report.failed.is_empty(), "{:?}", report.failed);
     report
 }
 
-async fn pull(store: &Store, server: &OtherStore) -> PullReport {
+pub(super) async fn pull(store: &Store, server: &OtherStore) -> PullReport {
     let report = store.storage.exchange().pull(server, &PullOptions::new(ana_id()), &|_| {}).await.unwrap();
     assert!(report.failed.is_empty(), "{:?}", report.failed);
     report
 }
 
 /// The texts of the stored rows of a session.
-async fn rows(store: &Store, target: &IngestTarget) -> (Vec<String>, Vec<String>) {
+pub(super) async fn rows(store: &Store, target: &IngestTarget) -> (Vec<String>, Vec<String>) {
     let messages = store.messages(target).await.into_iter().map(|message| message.raw.to_text().into());
     let events = store.events(target).await.into_iter();
     (messages.collect(), events.filter_map(|event| Some(event.raw?.to_text().into())).collect())
 }
 
 /// How often a session has each superseded line, by kind and text.
-async fn superseded(store: &Store, target: &IngestTarget) -> BTreeMap<(LineKind, String), usize> {
+pub(super) async fn superseded(store: &Store, target: &IngestTarget) -> BTreeMap<(LineKind, String), usize> {
     let query = SupersededQuery::new(scope(target))
         .with_filter(SessionFilter::default().with_session(target.key.session_id.clone()));
     let (mut pages, mut lines) = (store.storage.superseded().superseded_lines(query), BTreeMap::new());
@@ -73,7 +69,7 @@ async fn superseded(store: &Store, target: &IngestTarget) -> BTreeMap<(LineKind,
 }
 
 /// Whether `server` has every line that `store` has of a session, as a row or as a superseded line.
-async fn assert_has_all(server: &Store, store: &Store, target: &IngestTarget) {
+pub(super) async fn assert_has_all(server: &Store, store: &Store, target: &IngestTarget) {
     let mut here: Vec<(LineKind, String)> = superseded(store, target).await.into_keys().collect();
     let mut there: Vec<(LineKind, String)> = superseded(server, target).await.into_keys().collect();
     for (list, of) in [(&mut here, store), (&mut there, server)] {
@@ -86,13 +82,13 @@ async fn assert_has_all(server: &Store, store: &Store, target: &IngestTarget) {
     }
 }
 
-fn texts(numbers: impl IntoIterator<Item = usize>) -> Vec<Line> {
+pub(super) fn texts(numbers: impl IntoIterator<Item = usize>) -> Vec<Line> {
     let line =
         |n| if n % 2 == 0 { lines::user(&format!("ask {n}")) } else { lines::assistant(&format!("say {n}")) };
     numbers.into_iter().map(line).collect()
 }
 
-fn events(numbers: impl IntoIterator<Item = usize>) -> Vec<Line> {
+pub(super) fn events(numbers: impl IntoIterator<Item = usize>) -> Vec<Line> {
     let event = |n| lines::logger_event("tool:post").data(json!({ "tool": "bash", "n": n }));
     numbers.into_iter().map(event).collect()
 }
@@ -447,166 +443,4 @@ async fn a_plan_says_what_would_be_sent(store: Store) {
     let ReceiveResult::Stored { messages, created, .. } = &results[0].result else { panic!("{results:?}") };
     assert_eq!((*messages, *created, &results[1].result), (1, false, &ReceiveResult::Unchanged));
     assert_eq!(rows(&server, &target("a")).await.0.len(), 4);
-}
-
-/// Another machine gets everything, and then nothing. It sends nothing back.
-async fn a_pull_takes_everything_once(store: Store) {
-    let (laptop, server) = (other_store().await, other_store().await);
-    let other = OtherStore::new(server.storage.clone());
-    for session in ["a", "b", "c", "d"] {
-        store.sync(&target(session), texts(0..4)).await;
-        store.sync_events(&target(session), events(0..3)).await;
-    }
-    push(&store, &other).await;
-    other.take_bytes();
-    assert_eq!((pull(&store, &other).await.unchanged, other.take_bytes()), (4, 0));
-    let report = pull(&laptop, &other).await;
-    assert_eq!((report.sessions, report.messages, report.events), (4, 16, 12));
-    for session in ["a", "b", "c", "d"] {
-        assert_eq!(rows(&laptop, &target(session)).await, rows(&store, &target(session)).await);
-    }
-    other.take_bytes();
-    assert_eq!((pull(&laptop, &other).await.unchanged, other.take_bytes()), (4, 0));
-    push(&laptop, &other).await;
-    store.sync_from(&target("b"), 4, texts([4])).await.unwrap();
-    assert_eq!(push(&store, &other).await.messages, 1);
-    other.take_bytes();
-    let report = pull(&laptop, &other).await;
-    assert_eq!((report.sessions, report.messages), (1, 1));
-    assert!(other.take_bytes() < 3_000);
-}
-
-/// Only a pull that follows the other store hides rows and sessions, and only those that came from there.
-async fn a_pull_that_follows_hides_what_was_removed(store: Store) {
-    let (laptop, server) = (other_store().await, other_store().await);
-    let other = OtherStore::new(server.storage.clone());
-    for session in ["a", "b", "c"] {
-        store.sync(&target(session), texts(0..4)).await;
-    }
-    push(&store, &other).await;
-    pull(&laptop, &other).await;
-    laptop.sync(&target("own"), texts(0..2)).await;
-    server.storage.ingestion().rewind(&target("a").key, &RewindOptions::to_turn(1)).await.unwrap();
-    for session in ["b", "c"] {
-        assert!(server.backend.delete_session(&target(session).key).await.unwrap());
-    }
-    pull(&laptop, &other).await;
-    let counts = async || {
-        let mut counts = Vec::new();
-        for session in ["a", "b", "own"] {
-            counts.push(rows(&laptop, &target(session)).await.0.len());
-        }
-        counts
-    };
-    assert_eq!(counts().await, [4, 4, 2]);
-    let follow = async |options: PullOptions| {
-        laptop.storage.exchange().pull(&other, &options.with_follow(true), &|_| {}).await.unwrap()
-    };
-    // The rewind was seen, but not followed, by the pull before.
-    server
-        .storage
-        .sessions()
-        .update_session(&target("a").key, &SessionEdit::default().set_name("x"))
-        .await
-        .unwrap();
-    let report = follow(PullOptions::new(ana_id())).await;
-    assert_eq!((report.hidden.len(), report.removed.len()), (2, 0));
-    assert_eq!(counts().await, [2, 0, 2]);
-    assert_eq!(superseded(&laptop, &target("b")).await.len(), 4);
-    assert_eq!(superseded(&laptop, &target("a")).await.len(), 2);
-    let report = follow(PullOptions::new(ana_id()).with_mirror_deletes(true)).await;
-    assert_eq!((report.hidden.len(), report.removed.len()), (0, 2));
-    assert!(laptop.backend.get_session(&target("own").key).await.unwrap().is_some());
-}
-
-/// A session goes on in turn on two machines.
-async fn what_two_machines_add_reaches_both(store: Store) {
-    let (laptop, server, target) = (other_store().await, other_store().await, target("s"));
-    let other = OtherStore::new(server.storage.clone());
-    store.sync(&target, texts(0..2)).await;
-    for round in 1..4_usize {
-        push(&store, &other).await;
-        pull(&laptop, &other).await;
-        let count = rows(&laptop, &target).await.0.len();
-        laptop.sync_from(&target, count as u32, texts([count, count + 1])).await.unwrap();
-        push(&laptop, &other).await;
-        pull(&store, &other).await;
-        assert_eq!(rows(&store, &target).await, rows(&laptop, &target).await, "{round}");
-        let count = rows(&store, &target).await.0.len();
-        store.sync_from(&target, count as u32, texts([count, count + 1])).await.unwrap();
-    }
-    assert!(superseded(&server, &target).await.is_empty());
-}
-
-/// Whatever happens on a machine: after a push, the other store has every line, and the next push sends nothing.
-async fn random_edits_lose_nothing(store: Store) {
-    for seed in 0..rounds(12, 1_000) {
-        let (store, server) = (store.again().await, other_store().await);
-        let mut random = Random(seed);
-        let other = OtherStore::new(server.storage.clone());
-        let ben = target_of("ben", "p", "0");
-        server.sync(&ben, texts(0..3)).await;
-        let of_ben = rows(&server, &ben).await;
-        let target_of_n = |n: usize| target_of("ana", "p", &format!("{seed}-{n}"));
-        let mut seen: BTreeMap<usize, usize> = BTreeMap::new();
-        for step in 0..14 {
-            let n = random.below(3);
-            let target = target_of_n(n);
-            let (messages, _) = rows(&store, &target).await;
-            let fresh = 1_000 * (step + 1);
-            match random.below(9) {
-                0..=2 => {
-                    let start = messages.len();
-                    store.sync_from(&target, start as u32, texts(fresh..fresh + 3)).await.unwrap();
-                    let count = store.stored(&target).await.session.event_count;
-                    store.sync_events_from(&target, count, events(fresh..fresh + 2)).await.unwrap();
-                }
-                3 if !messages.is_empty() => {
-                    let _ = store.storage.ingestion().rewind(&target.key, &RewindOptions::to_turn(1)).await;
-                }
-                4 => drop(store.sync(&target, texts(fresh..fresh + 4)).await),
-                5 if !messages.is_empty() => {
-                    let edit = SessionEdit::default().set_name(format!("{step}").as_str()).add_tags(["t"]);
-                    store.storage.sessions().update_session(&target.key, &edit).await.unwrap();
-                }
-                6 if !messages.is_empty() => drop(store.backend.delete_session(&target.key).await.unwrap()),
-                7 => {
-                    // Another machine adds lines to the other store.
-                    let count = rows(&server, &target).await.0.len();
-                    let lines = texts(fresh + 500..fresh + 502);
-                    server.sync_from(&target, count as u32, lines).await.unwrap();
-                }
-                _ => {
-                    other.break_after(random.below(6_000) as u64);
-                    let _ = try_push(&store, &other).await;
-                    other.break_after(u64::MAX);
-                }
-            }
-            if random.below(2) == 0 {
-                push(&store, &other).await;
-                for n in 0..3 {
-                    if store.backend.get_session(&target_of_n(n).key).await.unwrap().is_some() {
-                        assert_has_all(&server, &store, &target_of_n(n)).await;
-                    }
-                }
-                other.take_bytes();
-                push(&store, &other).await;
-                assert_eq!(other.take_bytes(), 0, "seed {seed}, step {step}");
-            }
-            for n in 0..3 {
-                let target = target_of_n(n);
-                if server.backend.get_session(&target.key).await.unwrap().is_some() {
-                    let rows = rows(&server, &target).await;
-                    let all = rows.0.len() + rows.1.len() + superseded(&server, &target).await.len();
-                    let before = seen.insert(n, all).unwrap_or_default();
-                    assert!(all >= before, "seed {seed}, step {step}: {all} of {before} lines");
-                }
-            }
-        }
-        assert_eq!(rows(&server, &ben).await, of_ben);
-        // The next seed begins with an empty store.
-        for n in 0..3 {
-            let _ = store.backend.delete_session(&target_of_n(n).key).await.unwrap();
-        }
-    }
 }

@@ -34,6 +34,7 @@ mod generations;
 mod lines;
 mod masked_reads;
 mod messages;
+mod pulls;
 mod ranking;
 mod rewind;
 mod scopes;
