@@ -33,7 +33,7 @@ const HEADERS: u32 = 32 * 1024;
 /// The requests that an HTTP/2 connection may have at the same time.
 const STREAMS: u32 = 64;
 
-/// A server that listens. AcceptedConnections are answered by [`Self::run`].
+/// A server that listens. Connections are answered by [`Self::run`].
 #[derive(Debug)]
 pub struct SessionServer {
     settings: ServerSettings,
