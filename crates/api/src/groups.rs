@@ -18,7 +18,7 @@ use crate::{
 /// The number of results of a session that are shown.
 pub const HITS: usize = 3;
 /// The number of results to request per session: if the first number yields too few sessions, the second one is used.
-const RESULTS_A_SESSION: [usize; 2] = [10, 20];
+const RESULTS_A_SESSION: [usize; 2] = [5, 20];
 /// The most results of a search.
 const MOST: usize = 1_000;
 
@@ -49,9 +49,6 @@ impl GroupedResult for TurnResult {
         &self.project
     }
 }
-
-/// Results, best first, and the numbers of further ones in sessions of which only some are among the results.
-pub(crate) type CountedResults<'a, T> = (&'a [T], &'a HashMap<SessionKey, usize>);
 
 /// A session with its best results: messages or turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,25 +86,15 @@ pub(crate) fn newest_numbers(sessions: usize, per_session: usize) -> (usize, usi
 }
 
 /// Whether the best results, of which `requested` were requested, are all, or come from `sessions` sessions.
-pub(crate) fn are_enough<T: GroupedResult>(
-    found: CountedResults<'_, T>,
-    requested: usize,
-    sessions: usize,
-) -> bool {
-    number_of(found) < requested || requested == MOST || by_session(found.0).len() >= sessions
-}
-
-/// The number of results, with the further ones.
-fn number_of<T>((results, further): CountedResults<'_, T>) -> usize {
-    results.len() + further.values().sum::<usize>()
+pub(crate) fn are_enough<T: GroupedResult>(results: &[T], requested: usize, sessions: usize) -> bool {
+    results.len() < requested || requested == MOST || by_session(results).len() >= sessions
 }
 
 /// The remark that sessions are missing, because more results match than the most that are requested.
-pub(crate) fn best_only<T: GroupedResult>(found: CountedResults<'_, T>, sessions: usize) -> Option<Notice> {
+pub(crate) fn best_only<T: GroupedResult>(results: &[T], sessions: usize) -> Option<Notice> {
     let [_, most] = numbers(sessions);
-    let results = number_of(found);
-    let are_all = results < most || by_session(found.0).len() >= sessions;
-    (!are_all).then_some(Notice::OnlyTheBestGrouped { results })
+    let are_all = results.len() < most || by_session(results).len() >= sessions;
+    (!are_all).then_some(Notice::OnlyTheBestGrouped { results: results.len() })
 }
 
 /// The ranks of the results of each session, best first. Sessions are in the order of their best results.
@@ -125,14 +112,15 @@ fn by_session<T: GroupedResult>(results: &[T]) -> Vec<Vec<usize>> {
 }
 
 impl Api<'_> {
-    /// The best results of the first sessions: in order of rank, and by session.
-    pub(crate) async fn by_session<T: GroupedResult, View>(
+    /// The best results of the first sessions: in order of rank, and by session. `counts` has the numbers of results of
+    /// sessions, as far as more were counted than `results` has.
+    pub(crate) async fn by_session<T: GroupedResult, Found>(
         &self,
-        (results, further): CountedResults<'_, T>,
+        (results, counts): (&[T], &HashMap<SessionKey, usize>),
         request: &SearchRequest,
         names: &ResultNames,
-        view: impl Fn(&T) -> View,
-    ) -> Result<(Vec<View>, Vec<FoundSession<View>>), ApiError> {
+        view: impl Fn(&T) -> Found,
+    ) -> Result<(Vec<Found>, Vec<FoundSession<Found>>), ApiError> {
         let ranks: Vec<_> = by_session(results).into_iter().skip(request.skip).take(request.limit).collect();
         let most = request.per_session;
         let best = |ranks: &Vec<usize>| results.get(*ranks.first()?);
@@ -142,8 +130,8 @@ impl Api<'_> {
         let of_session = |ranks: &Vec<usize>| {
             let shown = ranks.iter().take(most).filter_map(|rank| results.get(*rank)).map(&view).collect();
             let best = best(ranks)?;
-            let further = further.get(&best.session()).copied().unwrap_or(0);
-            let more = further + ranks.len().saturating_sub(most);
+            let all = counts.get(&best.session()).copied().unwrap_or(0).max(ranks.len());
+            let more = all.saturating_sub(most.min(ranks.len()));
             Some(FoundSession::new(best, (shown, more), names, &estimated))
         };
         let groups = ranks.iter().filter_map(of_session).collect();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use amplifier_session_core::{
     Scope,
-    model::{DamagedRow, SessionId, UserId},
+    model::{DamagedRow, SessionId, SessionKey, UserId},
     search::{SearchExplanation, SearchFilter, SearchMode, SearchOptions, SearchResult, SearchResults},
 };
 use jiff::Zoned;
@@ -21,9 +21,6 @@ use crate::{
 };
 
 pub use crate::groups::FoundSession;
-
-/// More sessions to search for than are shown, because some may have only calls that are left out.
-const SPARE_SESSIONS: usize = 5;
 
 /// A search for messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -169,15 +166,18 @@ impl Api<'_> {
         let mut notices = Vec::new();
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
         let ResolvedQuery { scope, options, .. } = &query;
+        let mut counts = HashMap::new();
         let mut found = if request.by_session && options.lists_newest() {
-            self.newest_of_sessions(scope, options, request.per_session).await?
+            let found = self.newest_of_sessions(scope, options, request.per_session).await?;
+            counts = self.counts_of_sessions(scope, options, &found.results).await?;
+            found
         } else if request.by_session {
-            self.messages_of_sessions(scope, options, request.per_session).await?
+            self.messages_of_sessions(scope, options).await?
         } else {
             self.storage.search().search_transcripts(scope, options).await?
         };
         if request.by_session {
-            notices.extend(groups::best_only((&found.results, &found.further), options.limit));
+            notices.extend(groups::best_only(&found.results, options.limit));
         }
         if request.query.without_own_calls {
             let messages = self.leave_out_own_calls(scope, &mut found).await?;
@@ -190,7 +190,7 @@ impl Api<'_> {
         let names = names(self.storage, scope, shown).await?;
         notices.extend(self.damaged_sessions(scope));
         let incomplete = IncompleteReason::of_results(options, &found);
-        let mut response = self.response(request, found, &names).await?;
+        let mut response = self.response(request, (found, &counts), &names).await?;
         response.incomplete = incomplete;
         response.incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
         if response.results.is_empty() && response.damaged.is_empty() {
@@ -201,30 +201,25 @@ impl Api<'_> {
         Ok(ApiAnswer { response, notices })
     }
 
-    /// The best messages of at least `options.limit` sessions, if they come from that many: at most `per_session` of each.
+    /// The best messages of at least `options.limit` sessions, if they come from that many.
     async fn messages_of_sessions(
         &self,
         scope: &Scope,
         options: &SearchOptions,
-        per_session: usize,
     ) -> Result<SearchResults, ApiError> {
         let search = async |number| {
-            let options = options
-                .clone()
-                .with_limit(number)
-                .with_most_of_session(per_session.max(1))
-                .with_most_sessions(options.limit + SPARE_SESSIONS);
+            let options = options.clone().with_limit(number);
             self.storage.search().search_transcripts(scope, &options).await
         };
         let [few, many] = groups::numbers(options.limit);
         let found = search(few).await?;
-        if groups::are_enough((&found.results, &found.further), few, options.limit) {
+        if groups::are_enough(&found.results, few, options.limit) {
             return Ok(found);
         }
         Ok(search(many).await?)
     }
 
-    /// The newest messages of the sessions that have the newest ones, and how many more these sessions have.
+    /// The newest messages of the sessions that have the newest ones.
     async fn newest_of_sessions(
         &self,
         scope: &Scope,
@@ -232,17 +227,25 @@ impl Api<'_> {
         per_session: usize,
     ) -> Result<SearchResults, ApiError> {
         let (number, of_each) = groups::newest_numbers(options.limit, per_session);
-        let mut options = options.clone().with_limit(number).with_most_of_session(of_each);
-        let mut found = self.storage.search().search_transcripts(scope, &options).await?;
-        options.filter.sessions.only = Some(found.results.iter().map(key_of).collect());
+        let options = options.clone().with_limit(number).with_most_of_session(of_each);
+        Ok(self.storage.search().search_transcripts(scope, &options).await?)
+    }
+
+    /// How many messages match in each session of `results`.
+    async fn counts_of_sessions(
+        &self,
+        scope: &Scope,
+        options: &SearchOptions,
+        results: &[SearchResult],
+    ) -> Result<HashMap<SessionKey, usize>, ApiError> {
+        let mut options = options.clone();
+        options.filter.sessions.only = Some(results.iter().map(key_of).collect());
         let all = self.storage.search().all_matches(scope, &options).await?.unwrap_or_default();
+        let mut counts = HashMap::new();
         for message in all.messages {
-            *found.further.entry(message.message_ref.session).or_default() += 1;
+            *counts.entry(message.message_ref.session).or_default() += 1;
         }
-        for result in &found.results {
-            found.further.entry(key_of(result)).and_modify(|further| *further = further.saturating_sub(1));
-        }
-        Ok(found)
+        Ok(counts)
     }
 
     /// The options of a search, with everything that is looked up in the store: for a face that searches repeatedly.
@@ -283,10 +286,10 @@ impl Api<'_> {
     async fn response(
         &self,
         request: &SearchRequest,
-        found: SearchResults,
+        (found, counts): (SearchResults, &HashMap<SessionKey, usize>),
         names: &ResultNames,
     ) -> Result<SearchResponse, ApiError> {
-        let SearchResults { mode, results, further, nearest, explanation, damaged, .. } = found;
+        let SearchResults { mode, results, nearest, explanation, damaged, .. } = found;
         let nearest = nearest.map(|nearest| FoundMessage::new(nearest, names));
         let mut response = SearchResponse {
             mode,
@@ -301,7 +304,7 @@ impl Api<'_> {
         };
         if request.by_session {
             let (results, groups) = self
-                .by_session((&results, &further), request, names, |result| {
+                .by_session((&results, counts), request, names, |result| {
                     FoundMessage::new(result.clone(), names)
                 })
                 .await?;

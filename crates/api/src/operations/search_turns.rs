@@ -106,7 +106,7 @@ impl Api<'_> {
             self.storage.search().search_turns(scope, options).await?
         };
         if request.by_session {
-            notices.extend(groups::best_only((&found.results, &HashMap::new()), options.limit));
+            notices.extend(groups::best_only(&found.results, options.limit));
         }
         let mut incomplete = IncompleteReason::of_search(options, found.mode, None, &found.damaged);
         incomplete.extend(IncompleteReason::of_damage(&self.damaged_within(scope)));
@@ -148,7 +148,7 @@ impl Api<'_> {
         };
         let [few, many] = groups::numbers(options.limit);
         let found = search(few).await?;
-        if groups::are_enough((&found.results, &HashMap::new()), few, options.limit) {
+        if groups::are_enough(&found.results, few, options.limit) {
             return Ok(found);
         }
         Ok(search(many).await?)

@@ -49,10 +49,8 @@ pub struct SearchOptions {
     /// Whether a search without words finds the newest messages that match the filter and the conditions. Default: no,
     /// it finds nothing.
     pub newest_without_words: bool,
-    /// At most this many results of each session. Further ones are counted: see [`SearchResults::further`](super::SearchResults::further). Default: all.
+    /// At most this many messages of each session, in a search without words. Default: all.
     pub most_of_session: Option<usize>,
-    /// At most this many sessions, in a search that is not for the newest messages. Default: all.
-    pub most_sessions: Option<usize>,
     /// The mode. Default: hybrid.
     pub mode: SearchMode,
     /// The content types to search. Default: [`ContentTypes::searched`].
@@ -82,7 +80,6 @@ impl SearchOptions {
             conditions: TextConditions::default(),
             newest_without_words: false,
             most_of_session: None,
-            most_sessions: None,
             mode: SearchMode::default(),
             content_types: ContentTypes::searched(),
             filter: SearchFilter::default(),
@@ -125,10 +122,8 @@ impl SearchOptions {
     }
 
     optional_setters! {
-        /// Sets how many results there may be of each session.
+        /// Sets how many messages of each session a search without words finds.
         with_most_of_session(most_of_session: usize);
-        /// Sets how many sessions there may be.
-        with_most_sessions(most_sessions: usize);
         /// Sets the minimum similarity of a semantic result.
         with_min_similarity(min_similarity: f32);
     }

@@ -1,14 +1,10 @@
 //! Search results. No type here contains a vector.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Explanation, SearchExplanation, SearchMode};
-use crate::model::{
-    ContentType, DamagedRow, ProjectSlug, Role, SessionId, SessionKey, TimeSource, Timestamp, UserId,
-};
+use crate::model::{ContentType, DamagedRow, ProjectSlug, Role, SessionId, TimeSource, Timestamp, UserId};
 
 /// How a result was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,10 +129,6 @@ pub struct SearchResults {
     pub examined: Option<u64>,
     /// The messages, best first.
     pub results: Vec<SearchResult>,
-    /// How many further messages of a session were found, if it has as many results as were wanted of each session. They
-    /// were not read: some may repeat a result. A search without words does not count them.
-    #[serde(skip)]
-    pub further: HashMap<SessionKey, usize>,
     /// If nothing matches: the message that is nearest by meaning, although it is too far from the query to be a
     /// result.
     #[serde(default, skip_serializing_if = "Option::is_none")]

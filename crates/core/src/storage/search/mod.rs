@@ -162,7 +162,7 @@ impl TranscriptSearch<'_> {
         let floor = options.min_similarity.or(weights.similarity_floor);
         let picked = diversify(ranked, lambda, options.limit * POOL_A_RESULT);
         let planned = PlannedQuery { words, terms: &plan.terms, floor, merges_repeats: true, options };
-        let Shown { results, further, nearest } = self.show(picked, planned, reading).await?;
+        let Shown { results, nearest } = self.show(picked, planned, reading).await?;
         let nearest = nearest.filter(|_| results.is_empty());
         notices.extend(did_you_mean(&corrections, &results));
         let damaged = std::mem::take(&mut reading.damaged);
@@ -174,17 +174,7 @@ impl TranscriptSearch<'_> {
             }
             counted => counted?,
         };
-        Ok(SearchResults {
-            mode,
-            notices,
-            missing_vectors,
-            examined,
-            results,
-            further,
-            nearest,
-            explanation,
-            damaged,
-        })
+        Ok(SearchResults { mode, notices, missing_vectors, examined, results, nearest, explanation, damaged })
     }
 
     /// A notice if no vector was found although the store has some: they can't be read. Every vector is a candidate,

@@ -69,7 +69,6 @@ impl TranscriptSearch<'_> {
             examined: newest.stopped_at,
             explanation: options.explain.then(|| explanation(&words, results.len(), 0)),
             results,
-            further: HashMap::new(),
             nearest: None,
             damaged: std::mem::take(&mut newest.reading.damaged),
         })

@@ -1,6 +1,6 @@
 //! Copied messages are shown in the session that they come from, and not in a fork of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     ErrorKind, Result, Scope,
     backend::SessionQuery,
     model::{MessageRef, SessionId, SessionKey},
-    search::{Fused, Repeat, SearchResult, SessionFilter},
+    search::{Repeat, SearchResult, SessionFilter},
     storage::store::TranscriptSearch,
 };
 
@@ -22,13 +22,7 @@ impl TranscriptSearch<'_> {
         results: &mut [SearchResult],
         reading: &ReadMessages,
     ) -> Result<()> {
-        let repeated = results.iter().filter(|result| !result.also_in.is_empty());
-        let keys = repeated.flat_map(|result| {
-            let of_repeat =
-                |repeat: &Repeat| SessionKey::new(repeat.user_id.clone(), repeat.session_id.clone());
-            result.also_in.iter().map(of_repeat).chain([key_of(result)])
-        });
-        let parents = self.parents(keys.collect()).await?;
+        let parents = self.parents(results).await?;
         for result in results {
             // A fork of a fork is moved twice.
             for _ in 0..result.also_in.len() {
@@ -42,37 +36,16 @@ impl TranscriptSearch<'_> {
         Ok(())
     }
 
-    /// For candidates that are in a fork and in its parent, by address: the session in which the message was written. They
-    /// are not read: a fork begins with the messages of its parent, at their places.
-    pub(super) async fn presumed_originals(
-        self,
-        candidates: &[(Fused, f32)],
-    ) -> Result<HashMap<MessageRef, SessionKey>> {
-        let found: HashSet<&MessageRef> = candidates.iter().map(|(fused, _)| &fused.message_ref).collect();
-        let sessions: HashSet<&SessionKey> = found.iter().map(|message_ref| &message_ref.session).collect();
-        let parents = self.parents(sessions.into_iter().cloned().collect()).await?;
-        let mut originals = HashMap::new();
-        for message_ref in &found {
-            let mut at = (*message_ref).clone();
-            // As many steps as there are parents: files may name parents in a circle.
-            for _ in 0..parents.len() {
-                let Some(parent) = parents.get(&at.session) else { break };
-                let session = SessionKey::new(at.session.user_id.clone(), parent.clone());
-                let original = MessageRef::new(session, at.sequence);
-                if !found.contains(&original) {
-                    break;
-                }
-                at = original;
-            }
-            if at.session != message_ref.session {
-                originals.insert((*message_ref).clone(), at.session);
-            }
-        }
-        Ok(originals)
-    }
-
-    /// The parents of these sessions.
-    async fn parents(self, keys: Vec<SessionKey>) -> Result<HashMap<SessionKey, SessionId>> {
+    /// The parents of the sessions with repeated results.
+    async fn parents(self, results: &[SearchResult]) -> Result<HashMap<SessionKey, SessionId>> {
+        let repeated = results.iter().filter(|result| !result.also_in.is_empty());
+        let keys: Vec<SessionKey> = repeated
+            .flat_map(|result| {
+                let of_repeat =
+                    |repeat: &Repeat| SessionKey::new(repeat.user_id.clone(), repeat.session_id.clone());
+                result.also_in.iter().map(of_repeat).chain([key_of(result)])
+            })
+            .collect();
         if keys.is_empty() {
             return Ok(HashMap::new());
         }

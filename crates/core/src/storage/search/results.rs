@@ -1,7 +1,7 @@
 //! The results of a ranking: texts, snippets, what matched, and repeats as one result.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     ops::Range,
 };
@@ -12,7 +12,7 @@ use super::reading::{ReadMessage, ReadMessages};
 use crate::{
     Result,
     content::MessageLine,
-    model::{ContentType, MessageRef, SessionKey},
+    model::{ContentType, MessageRef},
     search::{EvidenceFinder, Fused, MatchKind, Repeat, SearchOptions, SearchResult},
     storage::store::{StoreContext, TranscriptSearch},
     text::{QueryWords, Snippets},
@@ -38,8 +38,6 @@ pub(in crate::storage) struct PlannedQuery<'a> {
 #[derive(Debug, Default)]
 pub(in crate::storage) struct Shown {
     pub(in crate::storage) results: Vec<SearchResult>,
-    /// The number of further candidates in sessions that have as many results as they may have.
-    pub(in crate::storage) further: HashMap<SessionKey, usize>,
     /// The best message that is too far from the query to be a result.
     pub(in crate::storage) nearest: Option<SearchResult>,
 }
@@ -47,8 +45,7 @@ pub(in crate::storage) struct Shown {
 impl TranscriptSearch<'_> {
     /// Makes results of the best `limit` candidates, in their order. Candidates with the same text may be one result.
     /// Candidates that were removed in the meantime or can't be read are left out, and so are those without a word of
-    /// the query whose similarity is below the floor. Those of a session beyond the most that are wanted of it are only
-    /// counted, and those of further sessions than are wanted are left out.
+    /// the query whose similarity is below the floor.
     pub(in crate::storage) async fn show(
         self,
         picked: Vec<(Fused, f32)>,
@@ -62,31 +59,24 @@ impl TranscriptSearch<'_> {
             evidence: EvidenceFinder::new(query.words),
             snippets: Snippets::new(query.terms),
             seen: HashMap::new(),
-            originals: match options.most_of_session {
-                Some(_) => self.presumed_originals(&picked).await?,
-                None => HashMap::new(),
-            },
-            of_sessions: HashMap::new(),
-            counted: HashSet::new(),
             shown: Shown::default(),
         };
         let mut rest = picked.into_iter().peekable();
         while builder.shown.results.len() < options.limit && rest.peek().is_some() {
             let missing = options.limit - builder.shown.results.len();
             let next: Vec<(Fused, f32)> = rest.by_ref().take(missing).collect();
-            let wanted = next.iter().filter(|(fused, _)| !builder.has_enough_of(builder.session_of(fused)));
-            reading.read(self.store, wanted.map(|(fused, _)| fused.message_ref.clone())).await?;
+            reading.read(self.store, next.iter().map(|(fused, _)| fused.message_ref.clone())).await?;
             for (fused, score) in next {
-                if builder.has_enough_of(builder.session_of(&fused)) {
-                    builder.count(reading, &fused);
-                } else if let Some(read) = reading.get(&fused.message_ref) {
+                if let Some(read) = reading.get(&fused.message_ref) {
                     builder.add(read, fused, score)?;
                 }
             }
         }
         // The rest are no results, but may repeat one.
         for (fused, _) in rest {
-            builder.count(reading, &fused);
+            if let Some(read) = reading.get(&fused.message_ref).filter(|_| query.merges_repeats) {
+                builder.note_repeat(read, &fused);
+            }
         }
         let mut shown = builder.shown;
         self.show_originals(&mut shown.results, reading).await?;
@@ -101,53 +91,14 @@ struct ResultBuilder<'a> {
     snippets: Snippets<'a>,
     /// The texts of results, by their digests.
     seen: HashMap<u64, usize>,
-    /// The sessions in which copied candidates were written.
-    originals: HashMap<MessageRef, SessionKey>,
-    /// The number of results of each session.
-    of_sessions: HashMap<SessionKey, usize>,
-    /// The candidates that are not shown, where they were written.
-    counted: HashSet<MessageRef>,
     shown: Shown,
 }
 
 impl ResultBuilder<'_> {
-    /// The session that a candidate counts for.
-    fn session_of<'f>(&'f self, fused: &'f Fused) -> &'f SessionKey {
-        self.originals.get(&fused.message_ref).unwrap_or(&fused.message_ref.session)
-    }
-
-    /// Whether no more results of a session are wanted, or none.
-    fn has_enough_of(&self, session: &SessionKey) -> bool {
-        let SearchOptions { most_sessions, most_of_session, .. } = self.query.options;
-        match self.of_sessions.get(session) {
-            Some(results) => most_of_session.is_some_and(|most| *results >= most),
-            None => most_sessions.is_some_and(|most| self.of_sessions.len() >= most),
-        }
-    }
-
-    /// Counts a candidate that is not shown: as the repeat of a result, or as a further one of its session. It is not read
-    /// for that.
-    fn count(&mut self, reading: &ReadMessages, fused: &Fused) {
-        let read = reading.get(&fused.message_ref).filter(|_| self.query.merges_repeats);
-        if read.is_some_and(|read| self.note_repeat(read, fused)) {
-            return;
-        }
-        let is_too_far = fused.text_score.is_none()
-            && fused.similarity.zip(self.query.floor).is_some_and(|(similarity, floor)| similarity < floor);
-        let session = self.session_of(fused).clone();
-        let is_further =
-            !is_too_far && self.of_sessions.contains_key(&session) && self.has_enough_of(&session);
-        let place = MessageRef::new(session.clone(), fused.message_ref.sequence);
-        if is_further && self.counted.insert(place) {
-            *self.shown.further.entry(session).or_default() += 1;
-        }
-    }
-
     fn add(&mut self, read: &ReadMessage, fused: Fused, score: f32) -> Result<()> {
         if self.query.merges_repeats && self.note_repeat(read, &fused) {
             return Ok(());
         }
-        let session = self.session_of(&fused).clone();
         let result = self.result(read, fused, score)?;
         let is_too_far = result.match_kind == MatchKind::Similar
             && !result.by_title
@@ -162,7 +113,6 @@ impl ResultBuilder<'_> {
         if let Some(digest) = text_digest(read, result.content_type) {
             self.seen.insert(digest, self.shown.results.len());
         }
-        *self.of_sessions.entry(session).or_default() += 1;
         self.shown.results.push(result);
         Ok(())
     }

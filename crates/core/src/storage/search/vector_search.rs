@@ -1,6 +1,6 @@
 //! Searches with a vector from the caller.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::{CANDIDATES_A_RESULT, PlannedQuery, ReadMessages, Shown};
 use crate::{
@@ -29,7 +29,6 @@ impl TranscriptSearch<'_> {
             missing_vectors: None,
             examined: None,
             results: Vec::new(),
-            further: HashMap::new(),
             nearest: None,
             explanation: None,
             damaged: Vec::new(),

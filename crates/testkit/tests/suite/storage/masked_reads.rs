@@ -77,8 +77,9 @@ async fn everything_that_is_read_is_masked(store: Store) {
 async fn only_the_owner_reads_secrets_of_shared_sessions(store: Store) {
     for user in ["ana", "ben"] {
         let target = target_of(user, "shop", user);
-        let text =
-            vec![lines::user(&format!("is {KEY} the key")), lines::assistant(&format!("{KEY} opens it"))];
+        // The same text in two sessions would be one result.
+        let asked = lines::user(&format!("is {KEY} the key of {user}"));
+        let text = vec![asked, lines::assistant(&format!("{user}: {KEY} opens it"))];
         store.sync_text(&target, text).await;
         let failed = lines::hook_event("tool:error").data(json!({"error": format!("denied: {KEY}")})).raw();
         store.storage.ingestion().sync_event_lines(&target, SyncLines::whole(vec![failed])).await.unwrap();

@@ -1,7 +1,5 @@
 //! Searches: the contents of a result, and how hybrid search combines both methods.
 
-use std::collections::HashMap;
-
 use amplifier_session_testkit::prelude::*;
 
 on_both_stores![
@@ -18,7 +16,6 @@ on_both_stores![
     messages_without_vectors_are_found_by_words,
     hybrid_search_falls_back_to_full_text,
     diversity_moves_copies_down,
-    results_may_be_few_of_each_session_and_of_few_sessions,
 ];
 
 const MODES: [SearchMode; 3] = [SearchMode::FullText, SearchMode::Semantic, SearchMode::Hybrid];
@@ -308,24 +305,5 @@ async fn diversity_moves_copies_down(store: Store) {
             assert_eq!(order.len(), limit.min(4));
             assert_eq!(order[rank], 3, "{mode} {limit}: {order:?}");
         }
-    }
-}
-
-/// Further messages of these sessions are counted.
-async fn results_may_be_few_of_each_session_and_of_few_sessions(store: Store) {
-    let said =
-        |session: &str, n: u32| lines::user(&format!("needle {session} {} {n}", "hay ".repeat(n as usize)));
-    for (session, messages) in [("a", 1..9), ("b", 3..5), ("c", 6..7)] {
-        store.sync(&target(session), messages.map(|n| said(session, n)).collect()).await;
-    }
-    for mode in MODES {
-        let options = search("needle", mode).with_most_of_session(2).with_most_sessions(2);
-        let found = store.search(&target("a"), &options).await;
-        let mut sessions: Vec<&str> = found.results.iter().map(|result| result.session_id.as_str()).collect();
-        sessions.sort_unstable();
-        assert_eq!(sessions, ["a", "a", "b", "b"], "{mode:?}");
-        assert_eq!(found.further, HashMap::from([(target("a").key, 6)]), "{mode:?}");
-        let all = store.search(&target("a"), &search("needle", mode)).await;
-        assert_eq!((all.results.len(), all.further.len()), (11, 0), "{mode:?}");
     }
 }
