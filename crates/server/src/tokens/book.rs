@@ -46,11 +46,9 @@ impl TokenBook {
     /// The record of `token`, if it is known and has not expired at the time `now`. Takes the same path for ids that are
     /// known and that are not.
     pub(crate) fn find(&self, token: &AccessToken, now: Timestamp) -> Option<TokenRecord> {
-        let tokens = self.tokens();
-        let record = tokens.get(token.id());
-        let stored = record.map_or([0; 32], |record| record.sha256);
-        let is_equal = bool::from(stored.ct_eq(&token.hash()));
-        record.filter(|record| is_equal && !record.has_expired(now)).cloned()
+        let known = record_in(&self.tokens(), token, now);
+        // It may have been made just now.
+        known.or_else(|| record_in(&self.current_tokens(), token, now))
     }
 
     /// The tokens, read again if the file has changed. If it can't be read, the tokens are gone: who makes it unreadable
@@ -60,6 +58,13 @@ impl TokenBook {
         if pages.checked.elapsed() >= RELOAD {
             self.reload(&mut pages);
         }
+        pages.tokens.clone()
+    }
+
+    /// The tokens, read again if the file has changed since it was looked at.
+    fn current_tokens(&self) -> Arc<HashMap<String, TokenRecord>> {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        self.reload(&mut pages);
         pages.tokens.clone()
     }
 
@@ -84,6 +89,17 @@ impl TokenBook {
         pages.checked = Instant::now().checked_sub(RELOAD).unwrap();
         pages.seen = None;
     }
+}
+
+fn record_in(
+    tokens: &HashMap<String, TokenRecord>,
+    token: &AccessToken,
+    now: Timestamp,
+) -> Option<TokenRecord> {
+    let record = tokens.get(token.id());
+    let stored = record.map_or([0; 32], |record| record.sha256);
+    let is_equal = bool::from(stored.ct_eq(&token.hash()));
+    record.filter(|record| is_equal && !record.has_expired(now)).cloned()
 }
 
 fn by_id(tokens: Vec<TokenRecord>) -> HashMap<String, TokenRecord> {
@@ -121,6 +137,18 @@ mod tests {
         file.revoke(token.id()).unwrap();
         book.expire();
         assert!(book.find(&token, now).is_none());
+    }
+
+    #[test]
+    fn a_new_token_is_valid_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(folder.path().join("tokens.toml"));
+        let book = TokenBook::open(file.clone()).unwrap();
+        let now = at("2026-11-28T10:00:00Z");
+        for user in ["ana", "ben"] {
+            let token = file.create(&NewToken::new(UserId::new(user).unwrap()), now).unwrap();
+            assert_eq!(book.find(&token, now).unwrap().user.as_str(), user);
+        }
     }
 
     #[test]
