@@ -1,13 +1,15 @@
 //! A refresh: before a read, reads what changed since the last sync, if that is fast.
 
-use std::{collections::HashSet, sync::Mutex};
+use std::{collections::HashSet, sync::Mutex, time::Duration};
 
 use amplifier_session_core::{
     Result, SessionStorage,
+    backend::SyncGuard,
     model::{SessionId, Timestamp},
     storage::EventDetail,
 };
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
 
 use crate::{
     discover::SessionFolder,
@@ -29,6 +31,10 @@ const LINES_PER_SECOND: [f64; 2] = [7e6, 13e6];
 const OTHER_PER_SECOND: f64 = 80e6;
 /// The time for a session with almost nothing to read.
 const SECONDS_PER_SESSION: f64 = 0.004;
+/// How often to try again if another process reads changes.
+const ATTEMPTS: u32 = 20;
+/// The time between attempts.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The maximum cost of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,6 +95,17 @@ pub enum Refreshed {
     Busy,
 }
 
+/// The turn to write. Another reader that looks for changes has it for milliseconds; a sync has it for longer.
+async fn turn(storage: &SessionStorage) -> Option<SyncGuard> {
+    for _ in 0..ATTEMPTS {
+        if let Some(turn) = storage.backend().begin_sync() {
+            return Some(turn);
+        }
+        sleep(PAUSE).await;
+    }
+    storage.backend().begin_sync()
+}
+
 /// Reads what changed in roots since their last sync, if the estimated time is within `limits`.
 ///
 /// Leaves out the sessions that the last sync left out: sessions that it excluded, and sessions that it did not reach
@@ -102,7 +119,7 @@ pub async fn refresh(
     options: &SyncOptions,
     limits: RefreshLimits,
 ) -> Result<Refreshed> {
-    let Some(_turn) = storage.backend().begin_sync() else { return Ok(Refreshed::Busy) };
+    let Some(_turn) = turn(storage).await else { return Ok(Refreshed::Busy) };
     let last = LastSyncs::read(storage, options).await?;
     let events = limits.events.or_else(|| last.events()).unwrap_or_default();
     let settings = storage.settings().clone().with_events(events);
