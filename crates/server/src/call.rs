@@ -4,7 +4,10 @@
 //! secrets of all but its caller, who has [signed in](crate::sign_in::SignedIn). What everyone may ask is
 //! [`StoreHandles::answers`], which reads no session.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace};
 use amplifier_session_core::{SessionStorage, model::Timestamp};
@@ -19,6 +22,7 @@ use tokio::sync::Notify;
 
 use crate::{
     answer::{HttpAnswer, names},
+    body_stream::BodyStream,
     cursor,
     problem::HttpProblem,
     routes::HttpRoute,
@@ -109,6 +113,8 @@ pub(crate) struct HttpCall {
     headers: HeaderMap,
     fields: Map<String, Value>,
     body: Bytes,
+    /// In a lock, because a body that is read can't be shared between threads.
+    stream: Mutex<Option<BodyStream>>,
 }
 
 /// The parts of a call.
@@ -118,15 +124,18 @@ pub(crate) struct CallParts {
     pub(crate) headers: HeaderMap,
     pub(crate) fields: Map<String, Value>,
     pub(crate) body: Bytes,
+    /// The body of a route that reads it piece by piece.
+    pub(crate) stream: Option<BodyStream>,
 }
 
 impl CallParts {
     /// The call of a caller.
     pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
-        let Self { route, headers, fields, body } = self;
+        let Self { route, headers, fields, body, stream } = self;
         let storage = state.store().for_caller(route.right, signed_in.caller());
         let now = state.store().now();
-        HttpCall { state, storage, signed_in, route, now, headers, fields, body }
+        let stream = Mutex::new(stream);
+        HttpCall { state, storage, signed_in, route, now, headers, fields, body, stream }
     }
 }
 
@@ -192,6 +201,11 @@ impl HttpCall {
     /// The bytes of the body.
     pub(crate) fn body(&self) -> &Bytes {
         &self.body
+    }
+
+    /// Takes the body that is read piece by piece.
+    pub(crate) fn take_stream(&mut self) -> Option<BodyStream> {
+        self.stream.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Replaces the cursor of the client by that of the API.

@@ -17,6 +17,7 @@
 mod answer;
 mod audit;
 mod body;
+mod body_stream;
 mod call;
 mod connection;
 mod cursor;

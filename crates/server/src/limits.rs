@@ -20,6 +20,9 @@ use crate::{problem::HttpProblem, settings::ServerLimits};
 
 type Rates<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
+/// The memory of a body that is read piece by piece, in bytes: rows of one write, a line that is not long, and what the
+/// decompression needs.
+const BODY_MEMORY: u32 = 12 << 20;
 /// After this many keys, those that have not been used for a while are forgotten.
 const MOST_KEYS: usize = 10_000;
 
@@ -32,6 +35,9 @@ pub(crate) struct RequestLimits {
     waiting: AtomicUsize,
     most_waiting: usize,
     exports: Arc<Semaphore>,
+    /// The bytes of memory for bodies that are read piece by piece.
+    streamed_bodies: Arc<Semaphore>,
+    long_lines: Arc<Semaphore>,
 }
 
 impl RequestLimits {
@@ -45,6 +51,8 @@ impl RequestLimits {
             waiting: AtomicUsize::new(0),
             most_waiting: limits.waiting_searches,
             exports: Arc::new(Semaphore::new(limits.exports.max(1))),
+            streamed_bodies: Arc::new(Semaphore::new(limits.streamed_bodies.max(BODY_MEMORY as usize))),
+            long_lines: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -93,6 +101,18 @@ impl RequestLimits {
     pub(crate) fn export(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
         let permit = self.exports.clone().try_acquire_owned();
         permit.map_err(|_| HttpProblem::busy("too many exports are running", 10))
+    }
+
+    /// Waits for the memory of a body that is read piece by piece.
+    pub(crate) async fn streamed_body(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        let permit = self.streamed_bodies.clone().acquire_many_owned(BODY_MEMORY).await;
+        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
+    }
+
+    /// Waits for the memory of a long line. Its holder waits for nothing else, so that there is no deadlock.
+    pub(crate) async fn long_line(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        let permit = self.long_lines.clone().acquire_owned().await;
+        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
     }
 
     /// The number of searches that are waiting.

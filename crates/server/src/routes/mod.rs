@@ -5,6 +5,7 @@ mod finding;
 mod groups;
 mod open;
 mod parameter;
+mod rows;
 mod sessions;
 
 use std::{future::Future, pin::Pin, time::Duration};
@@ -18,7 +19,9 @@ use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem};
 
 /// All routes for callers who have signed in.
 pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
-    [sessions::SESSION_ROUTES, finding::FINDING_ROUTES, changes::CHANGE_ROUTES].into_iter().flatten()
+    [sessions::SESSION_ROUTES, finding::FINDING_ROUTES, changes::CHANGE_ROUTES, rows::ROW_ROUTES]
+        .into_iter()
+        .flatten()
 }
 
 /// The work of a handler.
@@ -56,6 +59,8 @@ pub(crate) enum RouteBody {
     Json,
     /// Bytes of this content type, with parameters in the query. May be compressed with zstd.
     Bytes(&'static str),
+    /// As [`Self::Bytes`], but of any length: the handler reads it piece by piece.
+    Stream(&'static str),
 }
 
 /// How a route is limited.
@@ -94,6 +99,8 @@ pub(crate) struct HttpRoute {
     pub(crate) about: &'static str,
     /// The right that a caller needs.
     pub(crate) right: AccessRight,
+    /// Another right that is enough.
+    pub(crate) or_right: Option<AccessRight>,
     /// The least reach that a caller needs. The parameter `scope` may ask for more.
     pub(crate) reach: Reach,
     pub(crate) parameters: &'static [&'static [RouteParameter]],
@@ -107,6 +114,11 @@ pub(crate) struct HttpRoute {
 impl HttpRoute {
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &'static RouteParameter> {
         self.parameters.iter().flat_map(|group| group.iter())
+    }
+
+    /// The rights of which a caller needs one.
+    pub(crate) fn rights(&self) -> impl Iterator<Item = AccessRight> {
+        [self.right].into_iter().chain(self.or_right)
     }
 
     /// Whether the parameter is a part of the path.

@@ -61,7 +61,8 @@ async fn sessions_of_others_and_of_nobody_are_the_same() {
 async fn only_the_owner_reads_secrets() {
     let server = Running::start().await;
     let target = target_of("ana", "shop", "shared-1");
-    let text = vec![lines::user(&format!("the key is {SECRET}")), lines::assistant(&format!("{SECRET} works"))];
+    let text =
+        vec![lines::user(&format!("the key is {SECRET}")), lines::assistant(&format!("{SECRET} works"))];
     server.storage.ingestion().sync_transcript_lines(&target, whole(text)).await.unwrap();
     let failed = lines::hook_event("tool:error").data(json!({"error": format!("denied: {SECRET}")})).raw();
     server.storage.ingestion().sync_event_lines(&target, SyncLines::whole(vec![failed])).await.unwrap();

@@ -12,10 +12,10 @@ mod running;
 use std::sync::Arc;
 
 use amplifier_session_api::{AccessRight, Reach};
+use amplifier_session_core::content::Redaction;
 use amplifier_session_server::{
     NewToken, ServerError, ServerSettings, SessionServer, StoreHandles, TokenFile,
 };
-use amplifier_session_core::content::Redaction;
 use amplifier_session_testkit::{WordRedactor, lines, prelude::*};
 use tokio::{sync::oneshot, task::JoinHandle};
 
