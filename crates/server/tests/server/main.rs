@@ -7,6 +7,7 @@ mod changes;
 mod client;
 mod connections;
 mod reading;
+mod rows;
 mod running;
 
 use std::sync::Arc;
