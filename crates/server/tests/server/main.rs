@@ -7,18 +7,22 @@ mod cases;
 mod changes;
 mod client;
 mod connections;
+mod feed;
+mod live;
+mod live_client;
 mod reading;
 mod running;
 mod scope;
+mod scope_of_changes;
 mod world;
 
 use std::sync::Arc;
 
 use amplifier_session_api::{AccessRight, Reach};
+use amplifier_session_core::content::Redaction;
 use amplifier_session_server::{
     NewToken, ServerError, ServerSettings, SessionServer, StoreHandles, TokenFile,
 };
-use amplifier_session_core::content::Redaction;
 use amplifier_session_testkit::{WordRedactor, lines, prelude::*};
 use tokio::{sync::oneshot, task::JoinHandle};
 
