@@ -26,7 +26,7 @@ pub(crate) struct AuditEntry<'a> {
     /// The id of the token, or `proxy:` with the user; `null` if nobody has signed in.
     pub(crate) token: Option<&'a str>,
     pub(crate) user: Option<&'a str>,
-    /// The name of the route; `null` if there is none.
+    /// The name of the route; `null` if the path has no route.
     pub(crate) route: Option<&'static str>,
     /// The address of the session that the path names.
     #[serde(skip_serializing_if = "Option::is_none")]

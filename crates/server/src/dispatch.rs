@@ -1,4 +1,4 @@
-//! What happens to a request between its route and its handler.
+//! Takes a request from its route to its handler: signs the caller in, checks limits and rights, and reads parameters.
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 

@@ -31,7 +31,7 @@ impl Documentation {
     }
 }
 
-/// What holds for all routes.
+/// The rules for all routes.
 const INTRODUCTION: &str = "Every route but those without a token needs `Authorization: Bearer ams_…`, and answers only \
 what its token reaches. Responses are the objects that the command line prints with `--json`; remarks are in their field \
 `remarks`. Parameters that a route does not have are errors. Errors are `application/problem+json` (RFC 9457).";

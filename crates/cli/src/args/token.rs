@@ -27,14 +27,14 @@ pub(crate) struct TokenArgs {
     pub(crate) action: TokenAction,
 }
 
-/// What to do with tokens.
+/// The commands for tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenAction {
     Create(CreateTokenArgs),
     /// List tokens, without their text
     #[command(after_help = "\
 In a pipe, a line has the id, the user, the reach, the rights, the time of creation, that of expiry, and the name. Exits \
-with 3 if there are none.")]
+with 3 if there are no tokens.")]
     List,
     /// End a token
     #[command(after_help = "Exits with 3 if there is no such token.")]

@@ -63,7 +63,7 @@ fn the_first_start_makes_a_token_for_the_user() {
     let (status, body) = server.get("/v1/sessions?limit=2", token.trim());
     let listed: Value = serde_json::from_str(&body).unwrap();
     assert_eq!((status, listed["sessions"].as_array().unwrap().len()), (200, 2));
-    // What the command line prints.
+    // The command line prints the same.
     let printed = home.json(&["sessions", "--limit", "2", "--no-refresh"]);
     assert_eq!(listed["sessions"], printed["sessions"]);
     assert_eq!(server.end(), (0, String::new()));

@@ -69,7 +69,7 @@ fn split(body: &[u8]) -> Result<Vec<String>, HttpProblem> {
     body.split(|byte| *byte == b'\n').enumerate().map(text).collect()
 }
 
-/// The request without lines. What it does not say about a stored session stays as it is.
+/// The request without its lines. Fields that it leaves out keep their stored values.
 async fn session_of(call: &mut HttpCall) -> Result<IngestRequest, HttpProblem> {
     let id = call.take_text("session").unwrap_or_default();
     if !["project_slug", "host_id"].iter().all(|field| call.has(field)) {

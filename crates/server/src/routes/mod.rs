@@ -90,7 +90,7 @@ pub(crate) struct HttpRoute {
     pub(crate) method: HttpVerb,
     /// The path, with names in braces.
     pub(crate) path: &'static str,
-    /// What it does, in one line.
+    /// A description of one line.
     pub(crate) about: &'static str,
     /// The right that a caller needs.
     pub(crate) right: AccessRight,
