@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod access;
+mod cases;
 mod changes;
 mod client;
 mod connections;
 mod reading;
 mod running;
+mod scope;
+mod world;
 
 use std::sync::Arc;
 

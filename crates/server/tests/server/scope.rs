@@ -1,0 +1,258 @@
+//! The proof of scope: whatever comes back from any route, with any kind of token, may be seen by the caller.
+//!
+//! Each session of a random world has words that no other one has, so a response shows which sessions it is about. A
+//! route that [`cases`] does not know fails the proof.
+
+use std::collections::BTreeMap;
+
+use amplifier_session_api::{AccessRight, Reach};
+use amplifier_session_testkit::prelude::*;
+
+use crate::{
+    cases::{RouteCase, cases},
+    client::{Reply, Request},
+    world::{KnownSession, KnownToken, World},
+};
+
+const REACHES: [Reach; 3] = [Reach::Own, Reach::Visible, Reach::All];
+/// The id of no session.
+const NOBODYS: &str = "id-nobody";
+
+/// A route as the description of the server has it, which is made from the table of routes.
+#[derive(Debug)]
+struct DescribedRoute {
+    name: String,
+    /// The right that it needs. `None` for a route for everyone.
+    right: Option<AccessRight>,
+    has_scope: bool,
+    is_about_session: bool,
+}
+
+async fn described_routes(world: &World) -> Vec<DescribedRoute> {
+    let document = Request::new(world.server.address, "GET", "/openapi.json").send().await.ok();
+    let mut routes = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for operation in methods.as_object().unwrap().values() {
+            let needs = operation["description"].as_str().unwrap_or_default();
+            let right = needs.strip_prefix("Needs the right to ").map(|rest| {
+                let word = rest.split(['.', ',']).next().unwrap();
+                AccessRight::ALL.into_iter().find(|right| right.as_str() == word).unwrap()
+            });
+            let in_query = operation["parameters"].as_array().is_some_and(|all| {
+                all.iter().any(|parameter| parameter["name"] == "scope")
+            });
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            routes.push(DescribedRoute {
+                name: operation["operationId"].as_str().unwrap().to_owned(),
+                right,
+                has_scope: in_query || schema["properties"].get("scope").is_some(),
+                is_about_session: path.contains("{id}"),
+            });
+        }
+    }
+    routes
+}
+
+/// Sends a case, with a scope if there is one.
+async fn sent(world: &World, token: &KnownToken, case: &RouteCase, scope: Option<Reach>) -> Reply {
+    let mut path = case.path.clone();
+    let mut body = case.body.clone();
+    if let Some(scope) = scope {
+        match &mut body {
+            Some((_, text)) => {
+                let mut object: Value = serde_json::from_str(text).unwrap();
+                object["scope"] = scope.as_str().into();
+                *text = object.to_string();
+            }
+            None => {
+                path.push(if path.contains('?') { '&' } else { '?' });
+                path.push_str(&format!("scope={}", scope.as_str()));
+            }
+        }
+    }
+    let request = world.request(token, case.method, &path);
+    match body {
+        Some((content_type, text)) => request.body(content_type, text).send().await,
+        None => request.send().await,
+    }
+}
+
+/// What is in the store when a request is sent.
+struct Oracle<'a> {
+    known: &'a [KnownSession],
+    stored: Vec<Session>,
+}
+
+impl Oracle<'_> {
+    async fn of(world: &World) -> Oracle<'_> {
+        Oracle { known: &world.sessions, stored: world.stored().await }
+    }
+
+    fn is_allowed(&self, scope: &Scope, key: &SessionKey) -> bool {
+        self.stored.iter().any(|session| session.key() == *key && scope.allows(session))
+    }
+
+    /// Fails if the text says something about a session that the caller may not see. Without a scope, it may see nothing.
+    fn check(&self, token: &KnownToken, scope: Option<&Scope>, asked: &str, text: &str) {
+        let allowed = |key: &SessionKey| scope.is_some_and(|scope| self.is_allowed(scope, key));
+        for KnownSession { key, word, superseded, secret } in self.known {
+            // What a change removed may be in its answer.
+            let is_own = scope.is_some() && key.user_id == token.user;
+            let leaks = |word: &str| text.contains(word) && !asked.contains(word);
+            assert!(is_own || allowed(key) || !leaks(word), "{word} leaks to {token:?}: {asked}: {text}");
+            for private in [superseded, secret] {
+                assert!(is_own || !leaks(private), "{private} leaks to {token:?}: {asked}: {text}");
+            }
+            let id = key.session_id.as_str();
+            let may_name =
+                self.stored.iter().any(|one| one.session_id == key.session_id && allowed(&one.key()));
+            assert!(is_own || may_name || !leaks(id), "{id} leaks to {token:?}: {asked}: {text}");
+            let user = key.user_id.as_str();
+            let may_know = key.user_id == token.user
+                || self.stored.iter().any(|one| one.user_id == key.user_id && allowed(&one.key()));
+            assert!(may_know || !leaks(user), "{user} leaks to {token:?}: {asked}: {text}");
+        }
+    }
+}
+
+/// A problem without the id of its request, which is the only part that may differ.
+fn without_instance(reply: &Reply) -> Value {
+    let mut problem = reply.json();
+    problem["instance"].take();
+    problem
+}
+
+/// Reads one route with one token, in each scope and about each of the ids.
+async fn read(world: &World, oracle: &Oracle<'_>, route: &DescribedRoute, token: &KnownToken, ids: &[&str]) {
+    let right = route.right.unwrap_or(AccessRight::Read);
+    let scopes: Vec<Option<Reach>> =
+        if route.has_scope { REACHES.map(Some).to_vec() } else { vec![None] };
+    let mut of_nobody = BTreeMap::new();
+    for id in ids {
+        for (number, case) in cases(&route.name, id).unwrap().iter().enumerate() {
+            for scope in &scopes {
+                let reply = sent(world, token, case, *scope).await;
+                let (asked, text) = (case.text(), String::from_utf8_lossy(&reply.body).into_owned());
+                let is_open = route.right.is_none();
+                let has_right = !is_open && token.rights.contains(&right);
+                let may_see = token.scope(scope.unwrap_or_default()).filter(|_| has_right);
+                oracle.check(token, may_see.as_ref(), &asked, &text);
+                let Some(may_see) = may_see else {
+                    assert_eq!(reply.status, if is_open { 200 } else { 403 }, "{asked}: {text}");
+                    continue;
+                };
+                if !route.is_about_session {
+                    continue;
+                }
+                let mut named = oracle.stored.iter().filter(|one| one.session_id.as_str() == *id);
+                if !named.any(|one| may_see.allows(one)) {
+                    // Sessions of others and of nobody are the same.
+                    assert_eq!(reply.status, 404, "{asked}: {text}");
+                    let problem = without_instance(&reply);
+                    let first = of_nobody.entry((number, *scope)).or_insert_with(|| problem.clone());
+                    assert_eq!(*first, problem, "{asked}");
+                }
+            }
+        }
+    }
+}
+
+/// Some ids: of sessions, and of nobody.
+fn some_ids(world: &mut World, count: usize) -> Vec<String> {
+    let mut ids = vec![NOBODYS.to_owned(), world.sessions[0].key.session_id.to_string()];
+    for _ in 0..count {
+        ids.push(world.sessions[world.random.below(world.sessions.len())].key.session_id.to_string());
+    }
+    ids
+}
+
+async fn read_everything(world: &mut World, routes: &[&DescribedRoute], tokens: &[KnownToken]) {
+    for token in tokens {
+        for route in routes {
+            let ids = some_ids(world, 2);
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            read(world, &Oracle::of(world).await, route, token, &ids).await;
+        }
+    }
+}
+
+/// Changes one route's share of the world with one token, and checks that only own sessions change.
+async fn change(world: &World, route: &DescribedRoute, token: &KnownToken, id: &str) {
+    for case in cases(&route.name, id).unwrap() {
+        let oracle = Oracle::of(world).await;
+        let reply = sent(world, token, &case, None).await;
+        let (asked, text) = (case.text(), String::from_utf8_lossy(&reply.body).into_owned());
+        let has_right = token.rights.contains(&route.right.unwrap());
+        let own = Scope::User(token.user.clone());
+        oracle.check(token, has_right.then_some(&own), &asked, &text);
+        assert!(has_right || reply.status == 403, "{asked}: {text}");
+        let others = |sessions: &[Session]| -> Vec<Session> {
+            sessions.iter().filter(|session| session.user_id != token.user).cloned().collect()
+        };
+        let now = world.stored().await;
+        assert_eq!(others(&oracle.stored), others(&now), "{token:?} changed others: {asked}: {text}");
+        if !has_right {
+            assert_eq!(oracle.stored.len(), now.len(), "{asked}");
+        }
+    }
+}
+
+async fn prove(seed: u64) {
+    let mut world = World::new(seed).await;
+    let routes = described_routes(&world).await;
+    for route in &routes {
+        assert!(cases(&route.name, NOBODYS).is_some(), "the route {} has no case", route.name);
+    }
+    let is_reading =
+        |route: &&DescribedRoute| matches!(route.right, None | Some(AccessRight::Read | AccessRight::Admin));
+    let (reading, changing): (Vec<_>, Vec<_>) = routes.iter().partition(is_reading);
+    let tokens = world.tokens.clone();
+    read_everything(&mut world, &reading, &tokens).await;
+    // What is shared otherwise is read otherwise, from the next request on.
+    for number in 0..world.sessions.len() {
+        let key = world.sessions[number].key.clone();
+        world.share_at_random(&key).await;
+        let token = world.random.one(&tokens).clone();
+        let about_session: Vec<_> = reading.iter().copied().filter(|one| one.is_about_session).collect();
+        let oracle = Oracle::of(&world).await;
+        for route in about_session {
+            read(&world, &oracle, route, &token, &[NOBODYS, key.session_id.as_str()]).await;
+        }
+    }
+    for token in &tokens {
+        for route in &changing {
+            for id in some_ids(&mut world, 1) {
+                change(&world, route, token, &id).await;
+            }
+        }
+    }
+    read_everything(&mut world, &reading, &tokens).await;
+}
+
+#[tokio::test]
+async fn whatever_comes_back_may_be_seen() {
+    for seed in 1..=rounds(1, 25) {
+        prove(seed).await;
+    }
+}
+
+/// The proof would also pass if nothing came back.
+#[tokio::test]
+async fn what_may_be_seen_comes_back() {
+    let world = World::new(1).await;
+    let stored = world.stored().await;
+    for token in world.tokens.iter().filter(|token| token.rights.contains(&AccessRight::Read)) {
+        let scope = token.scope(token.reach).unwrap();
+        let path = format!("/v1/sessions?limit=1000&scope={}", token.reach.as_str());
+        let listed = world.request(token, "GET", &path).send().await.ok();
+        let allowed = stored.iter().filter(|session| scope.allows(session)).count();
+        assert_eq!(listed["sessions"].as_array().unwrap().len(), allowed);
+        let path = format!("/v1/search?q=pool&limit=200&full&scope={}", token.reach.as_str());
+        let found = world.request(token, "GET", &path).send().await.ok().to_string();
+        for session in &world.sessions {
+            let is_allowed = stored.iter().any(|one| one.key() == session.key && scope.allows(one));
+            assert_eq!(found.contains(&session.word), is_allowed, "{}", session.word);
+            assert_eq!(found.contains(&session.secret), is_allowed && session.key.user_id == token.user);
+        }
+    }
+}
