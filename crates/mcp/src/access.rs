@@ -6,6 +6,7 @@ use amplifier_session_api::{Api, ApiCaller, CallerPlace, Notice, Reach, incomple
 use amplifier_session_core::SessionStorage;
 use async_trait::async_trait;
 use jiff::Zoned;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Opens the sessions for each call, so that a call sees what is stored by then.
 #[async_trait]
@@ -21,6 +22,8 @@ pub trait SessionAccess: fmt::Debug + Send + Sync + 'static {
 /// What a call does with the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreUse {
+    /// Whether it searches, which uses a processor for long.
+    pub searches: bool,
     /// Whether it searches by meaning, which needs the embedding model.
     pub embeds: bool,
 }
@@ -32,7 +35,9 @@ pub struct OpenedSessions {
     caller: ApiCaller,
     now: Zoned,
     home: Option<PathBuf>,
+    is_elsewhere: bool,
     reach: Reach,
+    permit: Option<OwnedSemaphorePermit>,
     unread: Option<IncompleteReason>,
     notices: Vec<Notice>,
 }
@@ -49,13 +54,37 @@ impl OpenedSessions {
         if !storage.masks_reads() {
             return Err(AccessError::new("secrets can't be masked: the store has no rules for them", None));
         }
-        Ok(Self { storage, caller, now, home: None, reach: Reach::Own, unread: None, notices: Vec::new() })
+        Ok(Self {
+            storage,
+            caller,
+            now,
+            home: None,
+            is_elsewhere: false,
+            reach: Reach::Own,
+            permit: None,
+            unread: None,
+            notices: Vec::new(),
+        })
     }
 
     /// Sets the home folder of the caller, who is on this machine: folders in requests may begin with `~`.
     #[must_use]
     pub fn with_home(mut self, home: Option<PathBuf>) -> Self {
         self.home = home;
+        self
+    }
+
+    /// The caller is on another machine: folders in requests are absolute, and only compared with those of sessions.
+    #[must_use]
+    pub fn for_elsewhere(mut self) -> Self {
+        self.is_elsewhere = true;
+        self
+    }
+
+    /// Keeps a permit until the call is answered.
+    #[must_use]
+    pub fn with_permit(mut self, permit: Option<OwnedSemaphorePermit>) -> Self {
+        self.permit = permit;
         self
     }
 
@@ -81,7 +110,11 @@ impl OpenedSessions {
     }
 
     pub(crate) fn api(&self) -> Api<'_> {
-        let place = CallerPlace::Here { home: self.home.as_deref() };
+        let place = if self.is_elsewhere {
+            CallerPlace::Elsewhere
+        } else {
+            CallerPlace::Here { home: self.home.as_deref() }
+        };
         Api { storage: &self.storage, caller: &self.caller, now: &self.now, place }
     }
 

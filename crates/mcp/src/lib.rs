@@ -1,8 +1,8 @@
 //! Answers agents over the Model Context Protocol: five tools that read sessions.
 //!
-//! [`ToolServer`] has the tools; [`serve()`] answers one client on a pair of streams, until they end. A tool reads its
-//! parameters, opens the sessions through a [`SessionAccess`], asks the operations of `amplifier_session_api`, and fits
-//! the response into the budget of the caller.
+//! [`ToolServer`] has the tools; [`serve()`] answers one client on a pair of streams, until they end, and with the feature
+//! `http`, `answer_http` answers one request of a client over HTTP. A tool reads its parameters, opens the sessions through
+//! a [`SessionAccess`], asks the operations of `amplifier_session_api`, and fits the response into the budget of the caller.
 //!
 //! What agents read may have been written to command them. Text from sessions is quoted, so that it can't pass for text
 //! of this program, and its secrets are masked: see [`OpenedSessions::new`].
@@ -11,6 +11,8 @@ mod access;
 mod answer;
 mod failure;
 mod messages;
+#[cfg(feature = "http")]
+mod over_http;
 mod parameters;
 mod quoted;
 mod remarks;
@@ -20,5 +22,7 @@ mod tools;
 mod words;
 
 pub use access::{AccessError, OpenedSessions, SessionAccess, StoreUse};
+#[cfg(feature = "http")]
+pub use over_http::answer_http;
 pub use serve::{ServeError, serve};
 pub use server::ToolServer;

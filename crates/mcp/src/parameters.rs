@@ -5,10 +5,11 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData, str::FromStr};
 
+use amplifier_session_api::Reach;
 use amplifier_session_core::search::SearchMode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{answer::AnswerFormat, failure::CallFailure};
 
@@ -196,6 +197,43 @@ pub(crate) enum ByParameter {
     Model,
     Tool,
     Event,
+}
+
+/// The parameter that says whose sessions a call reads. Tools have it if the caller reaches farther than their own.
+pub(crate) const SCOPE: &str = "scope";
+
+/// The scopes of a caller who reaches so far; none if there is no choice.
+fn scopes(reach: Reach) -> &'static [Reach] {
+    match reach {
+        Reach::Own => &[],
+        Reach::Visible => &[Reach::Own, Reach::Visible],
+        Reach::All => &[Reach::Own, Reach::Visible, Reach::All],
+    }
+}
+
+/// The schema of [`SCOPE`], if there is a choice.
+pub(crate) fn scope_schema(reach: Reach) -> Option<Value> {
+    let names: Vec<&str> = scopes(reach).iter().map(|scope| scope.as_str()).collect();
+    let about = "Whose sessions: own (default), visible (also shared with you), all";
+    (!names.is_empty()).then(|| json!({"type": "string", "enum": names, "description": about}))
+}
+
+/// Removes [`SCOPE`] from the arguments. Without a choice, it stays, and is an unknown parameter.
+pub(crate) fn take_scope(
+    arguments: &mut Map<String, Value>,
+    reach: Reach,
+) -> Result<Option<Reach>, CallFailure> {
+    let known = scopes(reach);
+    if known.is_empty() {
+        return Ok(None);
+    }
+    let Some(scope) = arguments.shift_remove(SCOPE).filter(|scope| !scope.is_null()) else { return Ok(None) };
+    let named = scope.as_str().and_then(|name| {
+        known.iter().copied().find(|scope| scope.as_str().eq_ignore_ascii_case(name.trim()))
+    });
+    let names: Vec<&str> = known.iter().map(|scope| scope.as_str()).collect();
+    let wrong = || CallFailure::of_parameter(SCOPE, format!("must be one of {}", names.join(", ")));
+    named.map(Some).ok_or_else(wrong)
 }
 
 /// Reads the parameters of a call.
@@ -408,5 +446,22 @@ mod tests {
         assert_eq!(from("#12".into()), Some(ReadFrom::Message(12)));
         assert_eq!(from(7.into()), Some(ReadFrom::Message(7)));
         assert_eq!((from("middle".into()), from((-1).into())), (None, None));
+    }
+
+    #[test]
+    fn a_scope_is_at_most_the_reach() {
+        let scope = |value: Value, reach| {
+            let mut arguments = Map::from_iter([(SCOPE.to_owned(), value)]);
+            let taken = take_scope(&mut arguments, reach).map_err(|failure| failure.text());
+            (taken, arguments.is_empty())
+        };
+        assert_eq!(scope("visible".into(), Reach::All), (Ok(Some(Reach::Visible)), true));
+        assert_eq!(scope(Value::Null, Reach::All), (Ok(None), true));
+        let refused = "error: scope: must be one of own, visible".to_owned();
+        for wrong in [json!("all"), json!("everything"), json!(1)] {
+            assert_eq!(scope(wrong, Reach::Visible).0, Err(refused.clone()));
+        }
+        // It is an unknown parameter then.
+        assert_eq!(scope("all".into(), Reach::Own), (Ok(None), false));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
+use amplifier_session_api::Reach;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -14,7 +15,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use crate::{
-    SessionAccess, StoreUse,
+    OpenedSessions, SessionAccess, StoreUse,
     answer::ToolAnswer,
     failure::CallFailure,
     parameters,
@@ -30,6 +31,7 @@ const CALLS_AT_ONCE: usize = 4;
 pub struct ToolServer {
     access: Arc<dyn SessionAccess>,
     current_session: Option<String>,
+    reach: Reach,
     calls: Arc<Semaphore>,
 }
 
@@ -37,7 +39,8 @@ impl ToolServer {
     /// A server for the sessions that `access` opens.
     #[must_use]
     pub fn new(access: Arc<dyn SessionAccess>) -> Self {
-        Self { access, current_session: None, calls: Arc::new(Semaphore::new(CALLS_AT_ONCE)) }
+        let calls = Arc::new(Semaphore::new(CALLS_AT_ONCE));
+        Self { access, current_session: None, reach: Reach::Own, calls }
     }
 
     /// Sets the id of the session in which the client works: searches leave it out, and its parent.
@@ -47,31 +50,51 @@ impl ToolServer {
         self
     }
 
-    async fn call(&self, tool: ToolName, arguments: Map<String, Value>) -> Result<ToolAnswer, CallFailure> {
+    /// Sets how far the caller reaches. Default: their own sessions. If it is farther, the tools have the parameter
+    /// `scope`, whose default is what `access` opens.
+    #[must_use]
+    pub fn with_reach(mut self, reach: Reach) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    async fn call(
+        &self,
+        tool: ToolName,
+        mut arguments: Map<String, Value>,
+    ) -> Result<ToolAnswer, CallFailure> {
         // The semaphore is never closed.
         let _permit = self.calls.acquire().await.map_err(|error| CallFailure::new(error.to_string()))?;
+        let scope = parameters::take_scope(&mut arguments, self.reach)?;
+        let open = async |searches: bool, embeds: bool| -> Result<OpenedSessions, CallFailure> {
+            let opened = self.access.open(StoreUse { searches, embeds }).await?;
+            Ok(match scope {
+                Some(scope) => opened.with_reach(scope),
+                None => opened,
+            })
+        };
         match tool {
             ToolName::Search => {
                 let request =
                     tools::search::request(parameters::read(arguments)?, self.current_session.as_deref())?;
-                let opened = self.access.open(StoreUse { embeds: request.embeds() }).await?;
+                let opened = open(true, request.embeds()).await?;
                 request.answer(&opened).await
             }
             ToolName::Read => {
                 let request = tools::read::request(parameters::read(arguments)?)?;
-                request.answer(&self.access.open(StoreUse { embeds: false }).await?).await
+                request.answer(&open(false, false).await?).await
             }
             ToolName::List => {
                 let request = tools::list::request(parameters::read(arguments)?)?;
-                request.answer(&self.access.open(StoreUse { embeds: false }).await?).await
+                request.answer(&open(false, false).await?).await
             }
             ToolName::Events => {
                 let request = tools::events::request(parameters::read(arguments)?)?;
-                request.answer(&self.access.open(StoreUse { embeds: false }).await?).await
+                request.answer(&open(true, false).await?).await
             }
             ToolName::Statistics => {
                 let request = tools::statistics::request(parameters::read(arguments)?)?;
-                request.answer(&self.access.open(StoreUse { embeds: false }).await?).await
+                request.answer(&open(false, false).await?).await
             }
         }
     }
@@ -91,7 +114,7 @@ impl ServerHandler for ToolServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(ToolName::ALL.map(ToolName::definition).to_vec()))
+        Ok(ListToolsResult::with_all_items(ToolName::ALL.map(|tool| tool.definition(self.reach)).to_vec()))
     }
 
     async fn call_tool(

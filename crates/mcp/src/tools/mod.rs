@@ -6,7 +6,7 @@ pub(crate) mod read;
 pub(crate) mod search;
 pub(crate) mod statistics;
 
-use amplifier_session_api::{Notice, incomplete::IncompleteReason};
+use amplifier_session_api::{Notice, Reach, incomplete::IncompleteReason};
 use rmcp::model::{Tool, ToolAnnotations};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value};
@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use crate::{
     OpenedSessions,
     parameters::{
-        CommaList, EventsParameters, ListParameters, ReadParameters, SearchParameters, StatisticsParameters,
+        self, CommaList, EventsParameters, ListParameters, ReadParameters, SearchParameters,
+        StatisticsParameters,
     },
     remarks, words,
 };
@@ -46,15 +47,20 @@ impl ToolName {
         Self::ALL.into_iter().find(|tool| tool.as_str() == name)
     }
 
-    /// The tool with its description and parameters.
-    pub(crate) fn definition(self) -> Tool {
-        let (description, schema) = match self {
+    /// The tool with its description and parameters, for a caller who reaches so far.
+    pub(crate) fn definition(self, reach: Reach) -> Tool {
+        let (description, mut schema) = match self {
             Self::Search => (words::SEARCH, schema::<SearchParameters>()),
             Self::Read => (words::READ, schema::<ReadParameters>()),
             Self::List => (words::LIST, schema::<ListParameters>()),
             Self::Events => (words::EVENTS, schema::<EventsParameters>()),
             Self::Statistics => (words::STATISTICS, schema::<StatisticsParameters>()),
         };
+        if let (Some(scope), Some(Value::Object(properties))) =
+            (parameters::scope_schema(reach), schema.get_mut("properties"))
+        {
+            properties.insert(parameters::SCOPE.to_owned(), scope);
+        }
         let hints = ToolAnnotations::new().read_only(true).idempotent(true);
         Tool::new(self.as_str(), description, schema).with_annotations(hints)
     }
@@ -145,16 +151,18 @@ mod tests {
 
     #[test]
     fn the_definitions_are_short() {
-        let tools = ToolName::ALL.map(ToolName::definition);
-        let json = serde_json::to_string(&tools).unwrap();
-        assert!(count(&json) < 1_500, "{} tokens: {json}", count(&json));
+        for (reach, most) in [(Reach::Own, 1_500), (Reach::All, 1_750)] {
+            let tools = ToolName::ALL.map(|tool| tool.definition(reach));
+            let json = serde_json::to_string(&tools).unwrap();
+            assert!(count(&json) < most, "{} tokens: {json}", count(&json));
+        }
         let instructions = words::INSTRUCTIONS;
         assert!(instructions.len() < 2_000, "{}", instructions.len());
     }
 
     #[test]
     fn every_tool_only_reads_and_refuses_other_parameters() {
-        for tool in ToolName::ALL.map(ToolName::definition) {
+        for tool in ToolName::ALL.map(|tool| tool.definition(Reach::All)) {
             let hints = tool.annotations.unwrap();
             assert_eq!((hints.read_only_hint, hints.idempotent_hint), (Some(true), Some(true)));
             assert_eq!((hints.open_world_hint, tool.output_schema), (None, None));
@@ -162,6 +170,16 @@ mod tests {
             for (name, parameter) in tool.input_schema["properties"].as_object().unwrap() {
                 assert!(parameter["type"].is_string(), "{name} of {}: {parameter}", tool.name);
             }
+        }
+    }
+
+    #[test]
+    fn a_scope_can_be_chosen_only_if_there_is_more_than_one() {
+        for tool in ToolName::ALL {
+            let scopes = |reach| tool.definition(reach).input_schema["properties"]["scope"]["enum"].clone();
+            assert!(tool.definition(Reach::Own).input_schema["properties"].get("scope").is_none());
+            assert_eq!(scopes(Reach::Visible), serde_json::json!(["own", "visible"]));
+            assert_eq!(scopes(Reach::All), serde_json::json!(["own", "visible", "all"]));
         }
     }
 }
