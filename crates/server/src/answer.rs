@@ -30,6 +30,8 @@ pub(crate) enum HttpAnswer {
         /// The name of the file.
         file: &'static str,
     },
+    /// A response that is complete: that of another protocol.
+    Whole(Response),
 }
 
 impl HttpAnswer {
@@ -49,7 +51,7 @@ impl HttpAnswer {
     pub(crate) fn with_tag(self, version: Option<String>) -> Self {
         match self {
             Self::Json { text, .. } => Self::Json { text, tag: version },
-            stream => stream,
+            other => other,
         }
     }
 
@@ -68,6 +70,7 @@ impl HttpAnswer {
                 }
                 response
             }
+            Self::Whole(response) => response,
         }
     }
 }

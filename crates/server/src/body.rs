@@ -19,7 +19,7 @@ pub(crate) async fn read(
     most: usize,
 ) -> Result<Bytes, HttpProblem> {
     let expected = match kind {
-        RouteBody::None => return Ok(Bytes::new()),
+        RouteBody::None | RouteBody::Socket => return Ok(Bytes::new()),
         RouteBody::Json => "application/json",
         RouteBody::Bytes(content_type) => content_type,
     };

@@ -10,6 +10,7 @@ use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, Ca
 use amplifier_session_core::{SessionStorage, model::Timestamp};
 use axum::{
     body::Bytes,
+    extract::ws::WebSocketUpgrade,
     http::{HeaderMap, header},
 };
 use jiff::{Zoned, tz::TimeZone};
@@ -24,6 +25,7 @@ use crate::{
     routes::HttpRoute,
     settings::ServerError,
     sign_in::SignedIn,
+    slots::TakenSlot,
     state::ServerState,
 };
 
@@ -109,6 +111,7 @@ pub(crate) struct HttpCall {
     headers: HeaderMap,
     fields: Map<String, Value>,
     body: Bytes,
+    upgrade: Option<WebSocketUpgrade>,
 }
 
 /// The parts of a call.
@@ -118,15 +121,17 @@ pub(crate) struct CallParts {
     pub(crate) headers: HeaderMap,
     pub(crate) fields: Map<String, Value>,
     pub(crate) body: Bytes,
+    /// The handshake of a WebSocket, if the route is for one.
+    pub(crate) upgrade: Option<WebSocketUpgrade>,
 }
 
 impl CallParts {
     /// The call of a caller.
     pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
-        let Self { route, headers, fields, body } = self;
+        let Self { route, headers, fields, body, upgrade } = self;
         let storage = state.store().for_caller(route.right, signed_in.caller());
         let now = state.store().now();
-        HttpCall { state, storage, signed_in, route, now, headers, fields, body }
+        HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade }
     }
 }
 
@@ -135,6 +140,31 @@ impl HttpCall {
     pub(crate) fn api(&self) -> Api<'_> {
         let caller = self.signed_in.caller();
         Api { storage: &self.storage, caller, now: &self.now, place: CallerPlace::Elsewhere }
+    }
+
+    /// The same call with the rights that the caller has now, if they are others than at its beginning. For calls that
+    /// last: whoever has no rights any more must learn nothing more.
+    pub(crate) fn again(&self) -> Result<Option<Self>, HttpProblem> {
+        let signed_in = self.state.sign_in.again(&self.signed_in, self.state.store().timestamp())?;
+        if !signed_in.caller().has(self.route.right) {
+            return Err(HttpProblem::missing_right(self.route.right));
+        }
+        if signed_in.caller() == self.signed_in.caller() {
+            return Ok(None);
+        }
+        let (headers, fields, body) = (self.headers.clone(), self.fields.clone(), self.body.clone());
+        let parts = CallParts { route: self.route, headers, fields, body, upgrade: None };
+        Ok(Some(parts.of(signed_in, self.state.clone())))
+    }
+
+    /// The place of a caller who waits for changes, among the readers of their token and of all.
+    pub(crate) fn begin_to_wait(&self) -> Result<TakenSlot<String>, HttpProblem> {
+        self.state.limits.reader(self.signed_in.by())
+    }
+
+    /// The handshake of a WebSocket.
+    pub(crate) fn take_upgrade(&mut self) -> Option<WebSocketUpgrade> {
+        self.upgrade.take()
     }
 
     pub(crate) fn signed_in(&self) -> &SignedIn {

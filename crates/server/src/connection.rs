@@ -1,13 +1,12 @@
 //! Connections: how many there may be, and what is checked before a request is routed.
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
     fmt,
     future::{Future, Ready, ready},
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -19,7 +18,11 @@ use axum::{
 };
 use tower_service::Service;
 
-use crate::{gate::Gate, random::random_text};
+use crate::{
+    gate::Gate,
+    random::random_text,
+    slots::{Slots, TakenSlot},
+};
 
 /// The address at the other end of the connection of a request.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +88,7 @@ pub(crate) struct Connection {
     gate: Arc<Gate>,
     peer: IpAddr,
     /// Freed when the connection ends.
-    _slot: Arc<ConnectionSlot>,
+    _slot: Arc<TakenSlot<IpAddr>>,
 }
 
 impl<B> Service<Request<B>> for Connection
@@ -140,16 +143,12 @@ fn finished(mut response: Response, id: &RequestId) -> Response {
     response
 }
 
-/// The number of connections that there may be.
+/// The connections that there may be.
 #[derive(Clone)]
-pub(crate) struct ConnectionSlots(Arc<SlotCounts>);
-
-struct SlotCounts {
-    most: usize,
+pub(crate) struct ConnectionSlots {
+    slots: Slots<IpAddr>,
     most_of_peer: usize,
-    is_proxy: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// The connections of each peer.
-    taken: Mutex<HashMap<IpAddr, usize>>,
+    is_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
 }
 
 impl ConnectionSlots {
@@ -159,45 +158,18 @@ impl ConnectionSlots {
         most_of_peer: usize,
         is_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let taken = Mutex::default();
-        Self(Arc::new(SlotCounts { most, most_of_peer, is_proxy: Box::new(is_proxy), taken }))
+        Self { slots: Slots::new(most), most_of_peer, is_proxy: Arc::new(is_proxy) }
     }
 
-    fn take(&self, peer: IpAddr) -> Option<ConnectionSlot> {
-        let SlotCounts { most, most_of_peer, is_proxy, taken } = &*self.0;
-        let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_peer = taken.get(&peer).copied().unwrap_or_default();
-        let most_of_peer = if is_proxy(peer) { most } else { most_of_peer };
-        if of_peer >= *most_of_peer || taken.values().sum::<usize>() >= *most {
-            return None;
-        }
-        taken.insert(peer, of_peer + 1);
-        Some(ConnectionSlot { slots: self.clone(), peer })
+    fn take(&self, peer: IpAddr) -> Option<TakenSlot<IpAddr>> {
+        let most = if (self.is_proxy)(peer) { usize::MAX } else { self.most_of_peer };
+        self.slots.take(peer, most)
     }
 }
 
 impl fmt::Debug for ConnectionSlots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectionSlots").finish_non_exhaustive()
-    }
-}
-
-/// The place of a connection. It is free again when this is dropped.
-#[derive(Debug)]
-struct ConnectionSlot {
-    slots: ConnectionSlots,
-    peer: IpAddr,
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        let mut taken = self.slots.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = taken.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                taken.remove(&self.peer);
-            }
-        }
     }
 }
 
@@ -216,7 +188,5 @@ mod tests {
         assert!(of_proxy.iter().all(Option::is_some) && slots.take(proxy).is_none());
         drop(of_peer);
         assert!(slots.take(peer).is_some());
-        drop(of_proxy);
-        assert!(slots.0.taken.lock().unwrap().is_empty());
     }
 }

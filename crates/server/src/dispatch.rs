@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc, time::Instant};
 use amplifier_session_api::{AccessRight, Reach};
 use axum::{
     body::Body,
-    extract::{RawPathParams, Request},
+    extract::{FromRequestParts as _, RawPathParams, Request, ws::WebSocketUpgrade},
     http::{HeaderMap, StatusCode, request::Parts},
     response::Response,
 };
@@ -99,7 +99,7 @@ async fn answer_caller(
     signed_in: SignedIn,
     route: &'static HttpRoute,
     path: &RawPathParams,
-    parts: Parts,
+    mut parts: Parts,
     body: Body,
 ) -> Result<HttpAnswer, HttpProblem> {
     state.limits.request(signed_in.by())?;
@@ -113,7 +113,12 @@ async fn answer_caller(
             query::add_fields_of_body(route, &body, &mut fields)?;
         }
         query::check_required(route, &fields)?;
-        let call = CallParts { route, headers: parts.headers, fields, body }.of(signed_in, state.clone());
+        let upgrade = match route.body {
+            RouteBody::Socket => Some(upgrade(&mut parts).await?),
+            _ => None,
+        };
+        let parts = CallParts { route, headers: parts.headers, fields, body, upgrade };
+        let call = parts.of(signed_in, state.clone());
         let _permit = match route.pace {
             RoutePace::Search => Some(state.limits.search().await?),
             _ => None,
@@ -126,6 +131,13 @@ async fn answer_caller(
     };
     let late = |_| HttpProblem::busy("the answer takes too long; narrow the request", 5);
     timeout(route.pace.limit(), answered).await.map_err(late)?
+}
+
+/// The handshake of a WebSocket.
+async fn upgrade(parts: &mut Parts) -> Result<WebSocketUpgrade, HttpProblem> {
+    WebSocketUpgrade::from_request_parts(parts, &())
+        .await
+        .map_err(|rejection| HttpProblem::no_socket(&rejection.body_text()))
 }
 
 /// A handler checks rights too, by the operation that it calls. Here, they are checked before the request is read.

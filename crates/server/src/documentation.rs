@@ -111,7 +111,7 @@ fn operation(route: &HttpRoute) -> Value {
         operation["parameters"] = parameters.into();
     }
     match route.body {
-        RouteBody::None => {}
+        RouteBody::None | RouteBody::Socket => {}
         RouteBody::Json => operation["requestBody"] = json_body(route),
         RouteBody::Bytes(content_type) => {
             operation["requestBody"] = json!({"required": true, "content": {content_type: {}}});
@@ -130,6 +130,12 @@ fn needs(route: &HttpRoute) -> String {
 }
 
 fn responses(route: &HttpRoute) -> Value {
+    if route.body == RouteBody::Socket {
+        return json!({
+            "101": {"description": "The connection is a WebSocket, whose frames are JSON"},
+            "default": {"$ref": "#/components/responses/Problem"},
+        });
+    }
     // A content type has a slash, a type of the API has none.
     let content = if route.response.contains('/') {
         json!({route.response: {}})

@@ -9,7 +9,8 @@
 //! 3. `dispatch`: signs the caller in (`sign_in`), checks rights and limits, reads parameters and body, calls the
 //!    handler, and records the request.
 //! 4. `rest`: the handlers. A handler has a `HttpCall`, which exists only for a caller who has signed in, and reads and
-//!    writes only through [`Api`](amplifier_session_api::Api) for this caller: see `call`.
+//!    writes only through [`Api`](amplifier_session_api::Api) for this caller: see `call`. `live` answers over
+//!    WebSockets.
 //!
 //! No handler makes a scope: [`ApiCaller::scope`](amplifier_session_api::ApiCaller::scope) does, from the reach of the
 //! token. The server opens no store: it gets the handles.
@@ -24,6 +25,7 @@ mod dispatch;
 mod documentation;
 mod gate;
 mod limits;
+mod live;
 mod network;
 mod problem;
 mod public_url;
@@ -34,6 +36,7 @@ mod routes;
 mod server;
 mod settings;
 mod sign_in;
+mod slots;
 mod state;
 mod stream;
 mod tls;

@@ -16,7 +16,11 @@ use governor::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{problem::HttpProblem, settings::ServerLimits};
+use crate::{
+    problem::HttpProblem,
+    settings::ServerLimits,
+    slots::{Slots, TakenSlot},
+};
 
 type Rates<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
@@ -32,6 +36,8 @@ pub(crate) struct RequestLimits {
     waiting: AtomicUsize,
     most_waiting: usize,
     exports: Arc<Semaphore>,
+    readers: Slots<String>,
+    most_readers: usize,
 }
 
 impl RequestLimits {
@@ -45,6 +51,8 @@ impl RequestLimits {
             waiting: AtomicUsize::new(0),
             most_waiting: limits.waiting_searches,
             exports: Arc::new(Semaphore::new(limits.exports.max(1))),
+            readers: Slots::new(limits.readers),
+            most_readers: limits.readers_of_token,
         }
     }
 
@@ -93,6 +101,17 @@ impl RequestLimits {
     pub(crate) fn export(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
         let permit = self.exports.clone().try_acquire_owned();
         permit.map_err(|_| HttpProblem::busy("too many exports are running", 10))
+    }
+
+    /// A place for a reader who waits for changes.
+    pub(crate) fn reader(&self, by: &str) -> Result<TakenSlot<String>, HttpProblem> {
+        let place = self.readers.take(by.to_owned(), self.most_readers);
+        place.ok_or_else(|| HttpProblem::too_many("too many readers wait for changes", 10))
+    }
+
+    /// Waits until no reader waits for changes.
+    pub(crate) async fn readers_gone(&self) {
+        self.readers.all_free().await;
     }
 
     /// The number of searches that are waiting.

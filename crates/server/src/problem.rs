@@ -85,6 +85,12 @@ impl HttpProblem {
         Self::new(StatusCode::PRECONDITION_FAILED, "changed", detail)
     }
 
+    /// The request is no handshake of a WebSocket.
+    pub(crate) fn no_socket(reason: &str) -> Self {
+        let detail = format!("this route speaks WebSocket over HTTP/1.1: {reason}");
+        Self::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", detail)
+    }
+
     /// The server has too much to do.
     pub(crate) fn busy(detail: &str, seconds: u64) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).retry_after(seconds)
@@ -154,24 +160,35 @@ impl HttpProblem {
         self.0.field.as_deref()
     }
 
-    /// The response, for the request with this id.
-    pub(crate) fn into_response(self, request_id: &str) -> Response {
-        if let Some(logged) = &self.0.logged {
-            tracing::error!(request = request_id, error = logged.as_str(), "request failed");
-        }
+    /// The fields of the problem, without the id of the request.
+    pub(crate) fn object(&self) -> Value {
         let mut object = json!({
             "type": format!("urn:amplifier-sessions:{}", self.0.kind),
             "title": self.0.status.canonical_reason().unwrap_or_default(),
             "status": self.0.status.as_u16(),
             "detail": self.0.detail,
-            "instance": request_id,
             "kind": self.0.kind,
             "retryable": self.0.is_retryable,
         });
         if let Some(object) = object.as_object_mut() {
-            object.extend(self.0.field.map(|field| ("field".to_owned(), Value::from(field))));
-            object.extend(self.0.more);
+            object.extend(self.0.field.iter().map(|field| ("field".to_owned(), field.as_str().into())));
+            object.extend(self.0.more.clone());
         }
+        object
+    }
+
+    /// Writes what is only for the log of the server, with the id of the request.
+    pub(crate) fn log(&self, request_id: &str) {
+        if let Some(logged) = &self.0.logged {
+            tracing::error!(request = request_id, error = logged.as_str(), "request failed");
+        }
+    }
+
+    /// The response, for the request with this id.
+    pub(crate) fn into_response(self, request_id: &str) -> Response {
+        self.log(request_id);
+        let mut object = self.object();
+        object["instance"] = request_id.into();
         let mut response = Response::new(Body::from(object.to_string()));
         *response.status_mut() = self.0.status;
         let headers = response.headers_mut();
@@ -181,6 +198,9 @@ impl HttpProblem {
         }
         if let Some(seconds) = self.0.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.0.status == StatusCode::UPGRADE_REQUIRED {
+            headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
         }
         response
     }

@@ -4,6 +4,7 @@ use std::{
     future::Future,
     net::{SocketAddr, TcpListener},
     sync::Arc,
+    time::Duration,
 };
 
 use axum::{
@@ -13,6 +14,7 @@ use axum::{
     routing::{MethodFilter, MethodRouter},
 };
 use axum_server::{Handle, Server, tls_rustls::RustlsAcceptor};
+use tokio::time::timeout;
 
 use crate::{
     audit::AuditLog,
@@ -32,6 +34,9 @@ use crate::{
 const HEADERS: u32 = 32 * 1024;
 /// The requests that an HTTP/2 connection may have at the same time.
 const STREAMS: u32 = 64;
+
+/// The time that WebSockets have to end after all other connections.
+const SOCKETS: Duration = Duration::from_secs(5);
 
 /// A server that listens. Connections are answered by [`Self::run`].
 #[derive(Debug)]
@@ -99,6 +104,7 @@ impl SessionServer {
         let server = server.first_request_timeout(settings.limits.headers);
         let connections = connections(&settings, &state, address);
         let keep_index = state.store().clone().keep_index();
+        let readers = state.clone();
         let stopping = async {
             stop.await;
             state.stop();
@@ -120,6 +126,15 @@ impl SessionServer {
                     }
                 }
             }
+        };
+        let served = async {
+            let served = served.await;
+            // WebSockets are no connections of HTTP any more. They are told to end.
+            let gone = readers.limits.readers_gone();
+            if timeout(SOCKETS, gone).await.is_err() {
+                tracing::warn!("clients did not end their live connections");
+            }
+            served
         };
         tokio::select! {
             served = served => served,

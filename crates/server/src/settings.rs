@@ -63,6 +63,8 @@ pub struct ServerLimits {
     pub connections_of_peer: usize,
     /// Bytes of a JSON body. Default: 1 MB.
     pub body: usize,
+    /// Bytes of a message of the Model Context Protocol. Default: 256 KB.
+    pub agent_body: usize,
     /// Bytes of a body with lines to store, also after decompression. Default: 80 MB.
     pub stored_body: usize,
     /// Requests a second with a token. Default: 50.
@@ -77,6 +79,16 @@ pub struct ServerLimits {
     pub waiting_searches: usize,
     /// Exports at the same time. Default: 4.
     pub exports: usize,
+    /// Readers who wait for changes: WebSockets, and requests that wait. Default: 1,000.
+    pub readers: usize,
+    /// Such readers with the same token. Default: 16.
+    pub readers_of_token: usize,
+    /// Subscriptions of a WebSocket. Default: 8.
+    pub subscriptions: usize,
+    /// How often a WebSocket is checked: whether its token is still valid, and whether its client is there. Default: 20 s.
+    pub socket_check: Duration,
+    /// The time in which a client must read a frame. Default: 30 s.
+    pub stalled_reader: Duration,
 }
 
 impl Default for ServerLimits {
@@ -88,6 +100,7 @@ impl Default for ServerLimits {
             connections: 2_000,
             connections_of_peer: 256,
             body: 1_000_000,
+            agent_body: 256_000,
             stored_body: 80_000_000,
             requests: 50,
             request_burst: 100,
@@ -95,6 +108,11 @@ impl Default for ServerLimits {
             searches: 2 * processors,
             waiting_searches: 64,
             exports: 4,
+            readers: 1_000,
+            readers_of_token: 16,
+            subscriptions: 8,
+            socket_check: Duration::from_secs(20),
+            stalled_reader: Duration::from_secs(30),
         }
     }
 }

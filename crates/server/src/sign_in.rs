@@ -17,6 +17,9 @@ use crate::{
 const NO_TOKEN: &str = r#"Bearer realm="amplifier-sessions""#;
 const INVALID_TOKEN: &str = r#"Bearer realm="amplifier-sessions", error="invalid_token""#;
 
+/// The time for which the word of a proxy counts, in microseconds: it does not say when a user signs out.
+const PROXY_TRUST: i64 = 15 * 60 * 1_000_000;
+
 /// Signs callers in.
 #[derive(Debug)]
 pub(crate) struct SignIn {
@@ -30,6 +33,15 @@ pub(crate) struct SignIn {
 pub(crate) struct SignedIn {
     caller: ApiCaller,
     by: String,
+    shown: ShownProof,
+}
+
+/// What a caller has shown.
+#[derive(Debug, Clone)]
+enum ShownProof {
+    Token(AccessToken),
+    /// The word of a trusted proxy, at this time.
+    Proxy(Timestamp),
 }
 
 impl SignedIn {
@@ -60,23 +72,41 @@ impl SignIn {
         match (given.next(), given.next()) {
             (Some(given), None) => {
                 let token = given.to_str().ok().and_then(bearer).and_then(AccessToken::parse);
-                let record = token.and_then(|token| self.tokens.find(&token, now));
-                let record = record.ok_or_else(|| {
-                    HttpProblem::unauthenticated(
-                        "the token is not valid: it is mistyped, expired or revoked",
-                        INVALID_TOKEN,
-                    )
-                })?;
-                Ok(SignedIn { caller: record.caller(), by: record.id })
+                self.of_token(token, now)
             }
             (Some(_), Some(_)) => {
                 Err(HttpProblem::unauthenticated("the header authorization occurs twice", INVALID_TOKEN))
             }
-            (None, _) => self.of_proxy(headers, peer),
+            (None, _) => self.of_proxy(headers, peer, now),
         }
     }
 
-    fn of_proxy(&self, headers: &HeaderMap, peer: IpAddr) -> Result<SignedIn, HttpProblem> {
+    /// The caller with the rights that they have now, for what lasts longer than a request: their token may have been
+    /// revoked or changed.
+    pub(crate) fn again(&self, signed_in: &SignedIn, now: Timestamp) -> Result<SignedIn, HttpProblem> {
+        match &signed_in.shown {
+            ShownProof::Token(token) => self.of_token(Some(token.clone()), now),
+            ShownProof::Proxy(since) if now.as_micros() - since.as_micros() < PROXY_TRUST => {
+                Ok(signed_in.clone())
+            }
+            ShownProof::Proxy(_) => {
+                Err(HttpProblem::unauthenticated("the proxy named the user too long ago", NO_TOKEN))
+            }
+        }
+    }
+
+    fn of_token(&self, token: Option<AccessToken>, now: Timestamp) -> Result<SignedIn, HttpProblem> {
+        let found = token.and_then(|token| Some((self.tokens.find(&token, now)?, token)));
+        let (record, token) = found.ok_or_else(|| {
+            HttpProblem::unauthenticated(
+                "the token is not valid: it is mistyped, expired or revoked",
+                INVALID_TOKEN,
+            )
+        })?;
+        Ok(SignedIn { caller: record.caller(), by: record.id, shown: ShownProof::Token(token) })
+    }
+
+    fn of_proxy(&self, headers: &HeaderMap, peer: IpAddr, now: Timestamp) -> Result<SignedIn, HttpProblem> {
         let missing =
             || HttpProblem::unauthenticated("a token is needed: Authorization: Bearer ams_…", NO_TOKEN);
         let proxy = self.of_proxy.as_ref().ok_or_else(missing)?;
@@ -90,7 +120,7 @@ impl SignIn {
             user.to_str().ok().map(str::trim).and_then(|user| UserId::new(user).ok()).ok_or_else(missing)?;
         let by = format!("proxy:{user}");
         let caller = ApiCaller::new(user).with_reach(proxy.reach).with_rights(proxy.rights.iter().copied());
-        Ok(SignedIn { caller, by })
+        Ok(SignedIn { caller, by, shown: ShownProof::Proxy(now) })
     }
 
     /// Whether `peer` is a trusted proxy.
@@ -200,6 +230,22 @@ mod tests {
         assert!(
             by(&headers(&[("x-forwarded-user", "ben"), ("authorization", "Bearer x")]), "10.1.2.3").is_err()
         );
+    }
+
+    #[test]
+    fn the_word_of_a_proxy_counts_for_a_while_and_a_token_until_it_is_revoked() {
+        let Fixture { token, sign_in, .. } = &fixture();
+        let named = headers(&[("x-forwarded-user", "ben")]);
+        let signed_in = sign_in.caller(&named, "10.1.2.3".parse().unwrap(), now()).unwrap();
+        let later = |minutes: i64| Timestamp::from_micros(now().as_micros() + minutes * 60_000_000);
+        assert!(sign_in.again(&signed_in, later(14)).is_ok());
+        assert!(sign_in.again(&signed_in, later(15)).is_err());
+        let shown = headers(&[("authorization", &format!("Bearer {}", token.text()))]);
+        let signed_in = sign_in.caller(&shown, "192.0.2.1".parse().unwrap(), now()).unwrap();
+        assert_eq!(sign_in.again(&signed_in, later(60)).unwrap().by(), token.id());
+        sign_in.tokens.file().revoke(token.id()).unwrap();
+        sign_in.tokens.expire();
+        assert!(sign_in.again(&signed_in, later(60)).is_err());
     }
 
     #[test]

@@ -2,13 +2,10 @@
 
 use std::{
     hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::{
     audit::AuditLog, call::StoreHandles, documentation::Documentation, limits::RequestLimits,
@@ -26,7 +23,7 @@ pub(crate) struct ServerState {
     pub(crate) documentation: Documentation,
     /// Held while a session of a user is changed, so that no other request changes it after its version was checked.
     changes: Vec<Arc<Mutex<()>>>,
-    is_stopping: AtomicBool,
+    is_stopping: watch::Sender<bool>,
 }
 
 /// The number of users whose sessions can be changed at the same time, at most.
@@ -41,7 +38,7 @@ impl ServerState {
     ) -> Self {
         let (limits, documentation) = (RequestLimits::new(&sizes), Documentation::new());
         let changes = std::iter::repeat_with(Arc::default).take(CHANGES).collect();
-        let is_stopping = AtomicBool::new(false);
+        let is_stopping = watch::Sender::new(false);
         Self { store, sign_in, limits, sizes, audit, documentation, changes, is_stopping }
     }
 
@@ -59,10 +56,16 @@ impl ServerState {
 
     /// The server is not ready from now on.
     pub(crate) fn stop(&self) {
-        self.is_stopping.store(true, Ordering::Relaxed);
+        self.is_stopping.send_replace(true);
+    }
+
+    /// Waits until the server is told to stop.
+    pub(crate) async fn stopped(&self) {
+        // The other end is here, so it is not gone.
+        let _ = self.is_stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
     }
 
     pub(crate) async fn is_ready(&self) -> bool {
-        !self.is_stopping.load(Ordering::Relaxed) && self.store.answers().await
+        !*self.is_stopping.borrow() && self.store.answers().await
     }
 }

@@ -1,6 +1,7 @@
 //! The routes, as data: the router, the documentation and the tests are made from this table.
 
 mod changes;
+mod feed;
 mod finding;
 mod groups;
 mod open;
@@ -18,7 +19,9 @@ use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem};
 
 /// All routes for callers who have signed in.
 pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
-    [sessions::SESSION_ROUTES, finding::FINDING_ROUTES, changes::CHANGE_ROUTES].into_iter().flatten()
+    [sessions::SESSION_ROUTES, finding::FINDING_ROUTES, changes::CHANGE_ROUTES, feed::FEED_ROUTES]
+        .into_iter()
+        .flatten()
 }
 
 /// The work of a handler.
@@ -56,6 +59,8 @@ pub(crate) enum RouteBody {
     Json,
     /// Bytes of this content type, with parameters in the query. May be compressed with zstd.
     Bytes(&'static str),
+    /// None: the connection becomes a WebSocket.
+    Socket,
 }
 
 /// How a route is limited.
@@ -69,7 +74,12 @@ pub(crate) enum RoutePace {
     Store,
     /// Its answer is a stream.
     Stream,
+    /// Waits for changes, as long as its client says. That is no sign of a slow server.
+    Wait,
 }
+
+/// The longest time that a client may wait for changes in a request, in seconds.
+pub(crate) const LONGEST_WAIT: u64 = 60;
 
 impl RoutePace {
     /// The longest time until there is an answer.
@@ -78,6 +88,7 @@ impl RoutePace {
             Self::Short | Self::Stream => Duration::from_secs(60),
             Self::Search => Duration::from_secs(10),
             Self::Store => Duration::from_secs(300),
+            Self::Wait => Duration::from_secs(LONGEST_WAIT + 30),
         }
     }
 }

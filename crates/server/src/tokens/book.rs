@@ -82,6 +82,12 @@ impl TokenBook {
         pages.tokens = Arc::new(by_id(read.unwrap_or_default()));
     }
 
+    /// The file.
+    #[cfg(test)]
+    pub(crate) fn file(&self) -> &TokenFile {
+        &self.file
+    }
+
     /// Looks at the file at the next request.
     #[cfg(test)]
     pub(crate) fn expire(&self) {

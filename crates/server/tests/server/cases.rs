@@ -80,9 +80,14 @@ fn lists(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         "tags" => vec![get("/v1/tags")],
         "gaps" => both("/v1/gaps", format!("/v1/gaps?sessions={id}")),
         "vectors" => vec![get("/v1/vectors")],
+        // What they report later has a proof of its own: `scope_of_changes`.
+        "changes" => vec![get("/v1/changes")],
+        "live" => vec![get("/v1/live")],
         "secrets" => vec![get("/v1/secrets?short_ids"), get("/v1/secrets?project=project-*")],
         "superseded_sessions" => vec![get("/v1/superseded?short_ids")],
-        "superseded_events" => both("/v1/superseded/events?full", format!("/v1/superseded/events?session={id}")),
+        "superseded_events" => {
+            both("/v1/superseded/events?full", format!("/v1/superseded/events?session={id}"))
+        }
         _ => return None,
     })
 }
@@ -120,10 +125,9 @@ fn changes(route: &str, id: &str) -> Option<Vec<RouteCase>> {
             let summary = json!({"message_id": format!("{id}#0"), "text": "a summary"});
             vec![with_json("POST", "/v1/summaries", &json!({"summaries": [summary]}))]
         }
-        "purge_secrets" => vec![
-            post("/secrets/purge", &json!({"dry_run": true})),
-            post("/secrets/purge", &json!({})),
-        ],
+        "purge_secrets" => {
+            vec![post("/secrets/purge", &json!({"dry_run": true})), post("/secrets/purge", &json!({}))]
+        }
         "rewind" => vec![
             post("/rewind", &json!({"to_turn": 0, "dry_run": true})),
             post("/rewind", &json!({"to_turn": 0})),

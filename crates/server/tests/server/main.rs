@@ -7,9 +7,13 @@ mod cases;
 mod changes;
 mod client;
 mod connections;
+mod feed;
+mod live;
+mod live_client;
 mod reading;
 mod running;
 mod scope;
+mod scope_of_changes;
 mod world;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The proof of scope: whatever comes back from any route, with any kind of token, may be seen by the caller.
 //!
 //! Each session of a random world has words that no other one has, so a response shows which sessions it is about. A
-//! route that [`cases`] does not know fails the proof.
+//! route that [`cases`] does not know fails the proof. For readers who follow changes, see `scope_of_changes`.
 
 use std::collections::BTreeMap;
 
@@ -38,9 +38,9 @@ async fn described_routes(world: &World) -> Vec<DescribedRoute> {
                 let word = rest.split(['.', ',']).next().unwrap();
                 AccessRight::ALL.into_iter().find(|right| right.as_str() == word).unwrap()
             });
-            let in_query = operation["parameters"].as_array().is_some_and(|all| {
-                all.iter().any(|parameter| parameter["name"] == "scope")
-            });
+            let in_query = operation["parameters"]
+                .as_array()
+                .is_some_and(|all| all.iter().any(|parameter| parameter["name"] == "scope"));
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
             routes.push(DescribedRoute {
                 name: operation["operationId"].as_str().unwrap().to_owned(),
@@ -125,8 +125,7 @@ fn without_instance(reply: &Reply) -> Value {
 /// Reads one route with one token, in each scope and about each of the ids.
 async fn read(world: &World, oracle: &Oracle<'_>, route: &DescribedRoute, token: &KnownToken, ids: &[&str]) {
     let right = route.right.unwrap_or(AccessRight::Read);
-    let scopes: Vec<Option<Reach>> =
-        if route.has_scope { REACHES.map(Some).to_vec() } else { vec![None] };
+    let scopes: Vec<Option<Reach>> = if route.has_scope { REACHES.map(Some).to_vec() } else { vec![None] };
     let mut of_nobody = BTreeMap::new();
     for id in ids {
         for (number, case) in cases(&route.name, id).unwrap().iter().enumerate() {

@@ -135,7 +135,8 @@ async fn store(storage: &SessionStorage, session: &KnownSession, sharing: &Shari
     for lines in [before, after] {
         ingestion.sync_transcript_lines(&target, whole(lines)).await.unwrap();
     }
-    let event = |text: &str| lines::hook_event("tool:error").data(json!({"error": format!("{text}: {word}")}));
+    let event =
+        |text: &str| lines::hook_event("tool:error").data(json!({"error": format!("{text}: {word}")}));
     for text in [superseded.as_str(), secret.as_str()] {
         let lines = SyncLines::whole(vec![event(text).raw()]);
         ingestion.sync_event_lines(&target, lines).await.unwrap();

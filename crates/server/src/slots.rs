@@ -1,0 +1,122 @@
+//! Places of which there are only so many, in all and for each key: connections by address, and readers that wait for
+//! changes by token.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+/// A limited number of places.
+pub(crate) struct Slots<K>(Arc<SlotCounts<K>>);
+
+struct SlotCounts<K> {
+    most: usize,
+    /// The places that each key has taken.
+    taken: Mutex<HashMap<K, usize>>,
+    freed: Notify,
+}
+
+impl<K: Clone + Eq + Hash> Slots<K> {
+    /// At most this many places in all.
+    pub(crate) fn new(most: usize) -> Self {
+        Self(Arc::new(SlotCounts { most, taken: Mutex::default(), freed: Notify::new() }))
+    }
+
+    /// Takes a place. `None` if there are none, or if the key has `most_of_key` places.
+    pub(crate) fn take(&self, key: K, most_of_key: usize) -> Option<TakenSlot<K>> {
+        let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_key = taken.get(&key).copied().unwrap_or_default();
+        if of_key >= most_of_key.min(self.0.most) || taken.values().sum::<usize>() >= self.0.most {
+            return None;
+        }
+        taken.insert(key.clone(), of_key + 1);
+        Some(TakenSlot { slots: self.clone(), key })
+    }
+
+    /// Waits until all places are free.
+    pub(crate) async fn all_free(&self) {
+        loop {
+            // Made before the look, so that no place is freed between both.
+            let freed = self.0.freed.notified();
+            if self.are_free() {
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    fn are_free(&self) -> bool {
+        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+impl<K> Clone for Slots<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K> fmt::Debug for Slots<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slots").field("most", &self.0.most).finish_non_exhaustive()
+    }
+}
+
+/// A place. It is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct TakenSlot<K: Clone + Eq + Hash> {
+    slots: Slots<K>,
+    key: K,
+}
+
+impl<K: Clone + Eq + Hash> Drop for TakenSlot<K> {
+    fn drop(&mut self) {
+        let mut taken = self.slots.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = taken.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.key);
+            }
+        }
+        drop(taken);
+        self.slots.0.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn places_are_limited_in_all_and_by_key() {
+        let slots = Slots::new(5);
+        let of_ana = [slots.take("ana", 2), slots.take("ana", 2)];
+        assert!(of_ana.iter().all(Option::is_some) && slots.take("ana", 2).is_none());
+        let of_ben: Vec<_> = (0..3).map(|_| slots.take("ben", usize::MAX)).collect();
+        assert!(of_ben.iter().all(Option::is_some) && slots.take("ben", usize::MAX).is_none());
+        drop(of_ana);
+        assert!(slots.take("ana", 2).is_some());
+        assert!(slots.all_free().now_or_never().is_none());
+        drop(of_ben);
+        assert!(slots.all_free().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn the_last_free_place_wakes_who_waits() {
+        let slots = Slots::new(1);
+        let slot = slots.take((), 1);
+        let waiting = tokio::spawn({
+            let slots = slots.clone();
+            async move { slots.all_free().await }
+        });
+        tokio::task::yield_now().await;
+        drop(slot);
+        waiting.await.unwrap();
+    }
+}
