@@ -8,10 +8,11 @@ use std::{sync::Arc, time::Duration};
 
 use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace};
 use amplifier_session_core::{SessionStorage, model::Timestamp};
+use amplifier_session_mcp::{AccessError, OpenedSessions};
 use axum::{
     body::Bytes,
     extract::ws::WebSocketUpgrade,
-    http::{HeaderMap, header},
+    http::{HeaderMap, HeaderValue, Request, header},
 };
 use jiff::{Zoned, tz::TimeZone};
 use serde::{Serialize, de::DeserializeOwned};
@@ -140,6 +141,23 @@ impl HttpCall {
     pub(crate) fn api(&self) -> Api<'_> {
         let caller = self.signed_in.caller();
         Api { storage: &self.storage, caller, now: &self.now, place: CallerPlace::Elsewhere }
+    }
+
+    /// The sessions of the caller, for an agent: it sees no secrets, not even theirs.
+    pub(crate) fn sessions_for_agents(&self) -> Result<OpenedSessions, AccessError> {
+        let caller = self.signed_in.caller().clone();
+        OpenedSessions::new(self.storage.clone(), caller, self.now.clone())
+    }
+
+    /// The request as it came, without what the caller has shown to sign in. Takes the body.
+    pub(crate) fn take_request(&mut self) -> Request<Vec<u8>> {
+        let mut request = Request::new(std::mem::take(&mut self.body).into());
+        *request.method_mut() = self.route.method.into();
+        *request.headers_mut() = self.headers.clone();
+        request.headers_mut().remove(header::AUTHORIZATION);
+        // HTTP/2 has it elsewhere. It was checked before the request got here.
+        request.headers_mut().entry(header::HOST).or_insert(HeaderValue::from_static("localhost"));
+        request
     }
 
     /// The same call with the rights that the caller has now, if they are others than at its beginning. For calls that

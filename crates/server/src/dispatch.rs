@@ -107,7 +107,11 @@ async fn answer_caller(
     let query = parts.uri.query().unwrap_or_default();
     let mut fields = query::fields_of_query(route, path.iter(), query)?;
     let answered = async {
-        let most = if route.pace == RoutePace::Store { state.sizes.stored_body } else { state.sizes.body };
+        let most = match route.pace {
+            RoutePace::Store => state.sizes.stored_body,
+            RoutePace::Agent => state.sizes.agent_body,
+            _ => state.sizes.body,
+        };
         let body = body::read(route.body, &parts.headers, body, most).await?;
         if route.body == RouteBody::Json {
             query::add_fields_of_body(route, &body, &mut fields)?;

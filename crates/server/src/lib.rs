@@ -10,11 +10,12 @@
 //!    handler, and records the request.
 //! 4. `rest`: the handlers. A handler has a `HttpCall`, which exists only for a caller who has signed in, and reads and
 //!    writes only through [`Api`](amplifier_session_api::Api) for this caller: see `call`. `live` answers over
-//!    WebSockets.
+//!    WebSockets, and `agents` in the Model Context Protocol.
 //!
 //! No handler makes a scope: [`ApiCaller::scope`](amplifier_session_api::ApiCaller::scope) does, from the reach of the
 //! token. The server opens no store: it gets the handles.
 
+mod agents;
 mod answer;
 mod audit;
 mod body;

@@ -1,9 +1,9 @@
-//! The routes that follow changes.
+//! The routes that follow changes, and that of agents, which have protocols of their own.
 
-use super::{HttpRoute, LONGEST_WAIT, RouteBody, RoutePace, RouteParameter as P, groups::*};
-use crate::{live, rest::feed};
+use super::{HttpRoute, HttpVerb, LONGEST_WAIT, RouteBody, RoutePace, RouteParameter as P, groups::*};
+use crate::{agents, live, rest::feed};
 
-/// The routes that follow changes.
+/// The routes that follow changes, and that of agents.
 pub(super) static FEED_ROUTES: &[HttpRoute] = &[
     HttpRoute {
         name: "changes",
@@ -34,6 +34,17 @@ pub(super) static FEED_ROUTES: &[HttpRoute] = &[
         body: RouteBody::Socket,
         response: "application/json",
         handler: live::live,
+        ..READ
+    },
+    HttpRoute {
+        name: "mcp",
+        method: HttpVerb::Post,
+        path: "/mcp",
+        about: "Answers a message of an agent in the Model Context Protocol (streamable HTTP, without sessions)",
+        body: RouteBody::Bytes("application/json"),
+        pace: RoutePace::Agent,
+        response: "application/json",
+        handler: agents::mcp,
         ..READ
     },
 ];

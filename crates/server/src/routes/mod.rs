@@ -11,6 +11,7 @@ mod sessions;
 use std::{future::Future, pin::Pin, time::Duration};
 
 use amplifier_session_api::{AccessRight, Reach};
+use axum::http::Method;
 
 pub(crate) use open::OPEN_ROUTES;
 pub(crate) use parameter::{ParameterKind, RouteParameter};
@@ -50,6 +51,18 @@ impl HttpVerb {
     }
 }
 
+impl From<HttpVerb> for Method {
+    fn from(verb: HttpVerb) -> Self {
+        match verb {
+            HttpVerb::Get => Self::GET,
+            HttpVerb::Post => Self::POST,
+            HttpVerb::Put => Self::PUT,
+            HttpVerb::Patch => Self::PATCH,
+            HttpVerb::Delete => Self::DELETE,
+        }
+    }
+}
+
 /// The body that a route reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RouteBody {
@@ -74,6 +87,8 @@ pub(crate) enum RoutePace {
     Store,
     /// Its answer is a stream.
     Stream,
+    /// Answers an agent, whose tools may search.
+    Agent,
     /// Waits for changes, as long as its client says. That is no sign of a slow server.
     Wait,
 }
@@ -85,7 +100,7 @@ impl RoutePace {
     /// The longest time until there is an answer.
     pub(crate) const fn limit(self) -> Duration {
         match self {
-            Self::Short | Self::Stream => Duration::from_secs(60),
+            Self::Short | Self::Stream | Self::Agent => Duration::from_secs(60),
             Self::Search => Duration::from_secs(10),
             Self::Store => Duration::from_secs(300),
             Self::Wait => Duration::from_secs(LONGEST_WAIT + 30),

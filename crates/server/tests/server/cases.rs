@@ -83,6 +83,7 @@ fn lists(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         // What they report later has a proof of its own: `scope_of_changes`.
         "changes" => vec![get("/v1/changes")],
         "live" => vec![get("/v1/live")],
+        "mcp" => agent_cases(id, None),
         "secrets" => vec![get("/v1/secrets?short_ids"), get("/v1/secrets?project=project-*")],
         "superseded_sessions" => vec![get("/v1/superseded?short_ids")],
         "superseded_events" => {
@@ -152,4 +153,30 @@ fn changes(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         }
         _ => return None,
     })
+}
+
+/// Calls of all tools of agents, with a scope if there is one.
+pub(crate) fn agent_cases(id: &str, scope: Option<&str>) -> Vec<RouteCase> {
+    let call = |tool: &str, mut arguments: Value| {
+        if let Some(scope) = scope {
+            arguments["scope"] = scope.into();
+        }
+        let params = json!({"name": tool, "arguments": arguments});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        with_json("POST", "/mcp", &message)
+    };
+    vec![
+        call("search", json!({"query": "pool", "limit": 100, "budget": 12_000})),
+        call("search", json!({"query": "pool", "unit": "turn", "format": "json", "budget": 12_000})),
+        call("search", json!({"query": "pool", "session": id})),
+        call("search", json!({"query": "nothing like this"})),
+        call("read", json!({"address": id, "thinking": true, "budget": 12_000})),
+        call("read", json!({"address": format!("{id}#1"), "format": "json", "budget": 12_000})),
+        call("list", json!({"limit": 500, "budget": 12_000})),
+        call("list", json!({"parent": id})),
+        call("events", json!({"budget": 12_000})),
+        call("events", json!({"session": id, "format": "json"})),
+        call("statistics", json!({"by": "project"})),
+        call("statistics", json!({"session": id})),
+    ]
 }

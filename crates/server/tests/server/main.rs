@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod access;
+mod agents;
 mod cases;
 mod changes;
 mod client;

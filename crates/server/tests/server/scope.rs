@@ -9,7 +9,7 @@ use amplifier_session_api::{AccessRight, Reach};
 use amplifier_session_testkit::prelude::*;
 
 use crate::{
-    cases::{RouteCase, cases},
+    cases::{RouteCase, agent_cases, cases},
     client::{Reply, Request},
     world::{KnownSession, KnownToken, World},
 };
@@ -70,7 +70,9 @@ async fn sent(world: &World, token: &KnownToken, case: &RouteCase, scope: Option
             }
         }
     }
+    // Agents must say that they read both.
     let request = world.request(token, case.method, &path);
+    let request = request.header("accept", "application/json, text/event-stream");
     match body {
         Some((content_type, text)) => request.body(content_type, text).send().await,
         None => request.send().await,
@@ -252,6 +254,37 @@ async fn what_may_be_seen_comes_back() {
             let is_allowed = stored.iter().any(|one| one.key() == session.key && scope.allows(one));
             assert_eq!(found.contains(&session.word), is_allowed, "{}", session.word);
             assert_eq!(found.contains(&session.secret), is_allowed && session.key.user_id == token.user);
+        }
+    }
+}
+
+/// Agents name the scope in the arguments of a tool.
+#[tokio::test]
+async fn agents_learn_only_of_what_they_may_see() {
+    for seed in 1..=rounds(1, 25) {
+        let mut world = World::new(seed).await;
+        let tokens = world.tokens.clone();
+        for token in tokens.iter().filter(|token| token.rights.contains(&AccessRight::Read)) {
+            let ids = some_ids(&mut world, 2);
+            let oracle = Oracle::of(&world).await;
+            for requested in REACHES {
+                let may_see = token.scope(requested);
+                for id in &ids {
+                    for case in agent_cases(id, Some(requested.as_str())) {
+                        let reply = sent(&world, token, &case, None).await;
+                        assert_eq!(reply.status, 200, "{}", case.text());
+                        let text = String::from_utf8_lossy(&reply.body).into_owned();
+                        oracle.check(token, may_see.as_ref(), &case.text(), &text);
+                        // Agents see no secrets, not even those of their user.
+                        let has_secret = world.sessions.iter().any(|one| text.contains(&one.secret));
+                        assert!(!has_secret, "{}: {text}", case.text());
+                        // A token for own sessions has no such parameter.
+                        if may_see.is_none() || token.reach == Reach::Own {
+                            assert!(text.contains("error: scope: "), "{}: {text}", case.text());
+                        }
+                    }
+                }
+            }
         }
     }
 }
