@@ -32,6 +32,7 @@ pub struct ToolServer {
     access: Arc<dyn SessionAccess>,
     current_session: Option<String>,
     reach: Reach,
+    is_elsewhere: bool,
     calls: Arc<Semaphore>,
 }
 
@@ -40,7 +41,7 @@ impl ToolServer {
     #[must_use]
     pub fn new(access: Arc<dyn SessionAccess>) -> Self {
         let calls = Arc::new(Semaphore::new(CALLS_AT_ONCE));
-        Self { access, current_session: None, reach: Reach::Own, calls }
+        Self { access, current_session: None, reach: Reach::Own, is_elsewhere: false, calls }
     }
 
     /// Sets the id of the session in which the client works: searches leave it out, and its parent.
@@ -55,6 +56,13 @@ impl ToolServer {
     #[must_use]
     pub fn with_reach(mut self, reach: Reach) -> Self {
         self.reach = reach;
+        self
+    }
+
+    /// The client is on another machine, whose time zone is not known, so it is told that dates are in UTC.
+    #[must_use]
+    pub fn for_elsewhere(mut self) -> Self {
+        self.is_elsewhere = true;
         self
     }
 
@@ -105,7 +113,7 @@ impl ServerHandler for ToolServer {
         let mut info = ServerConfig::default();
         info.capabilities = ServerCapabilities::builder().enable_tools().build();
         info.server_info = Implementation::new("amplifier-sessions", env!("CARGO_PKG_VERSION"));
-        info.instructions = Some(words::INSTRUCTIONS.to_owned());
+        info.instructions = Some(words::instructions(self.is_elsewhere));
         info
     }
 

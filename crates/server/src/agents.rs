@@ -23,8 +23,10 @@ pub(crate) fn mcp(mut call: HttpCall) -> Answering {
         let current = request.headers().get(CURRENT_SESSION).and_then(|value| value.to_str().ok());
         let current = current.map(str::to_owned).filter(|session| !session.is_empty());
         let (state, reach) = (call.state().clone(), call.signed_in().caller().reach());
-        let server =
-            ToolServer::new(Arc::new(CallerSessions(call))).with_reach(reach).with_current_session(current);
+        let server = ToolServer::new(Arc::new(CallerSessions(call)))
+            .for_elsewhere()
+            .with_reach(reach)
+            .with_current_session(current);
         let stopping = async {
             state.stopped().await;
             sleep(LAST_CALLS).await;

@@ -14,7 +14,7 @@ use axum::{
     routing::{MethodFilter, MethodRouter},
 };
 use axum_server::{Handle, Server, tls_rustls::RustlsAcceptor};
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 
 use crate::{
     audit::AuditLog,
@@ -104,13 +104,14 @@ impl SessionServer {
         let server = server.first_request_timeout(settings.limits.headers);
         let connections = connections(&settings, &state, address);
         let keep_index = state.store().clone().keep_index();
-        let readers = state.clone();
+        let (readers, at_once) = (state.clone(), Notify::new());
         let stopping = async {
             stop.await;
             state.stop();
             handle.graceful_shutdown(Some(settings.limits.shutdown));
             stop_now.await;
             handle.shutdown();
+            at_once.notify_one();
             std::future::pending::<()>().await;
         };
         let served = async {
@@ -130,9 +131,9 @@ impl SessionServer {
         let served = async {
             let served = served.await;
             // WebSockets are no connections of HTTP any more. They are told to end.
-            let gone = readers.limits.readers_gone();
-            if timeout(SOCKETS, gone).await.is_err() {
-                tracing::warn!("clients did not end their live connections");
+            tokio::select! {
+                _ = timeout(SOCKETS, readers.limits.readers_gone()) => {}
+                () = at_once.notified() => {}
             }
             served
         };

@@ -156,8 +156,9 @@ mod tests {
             let json = serde_json::to_string(&tools).unwrap();
             assert!(count(&json) < most, "{} tokens: {json}", count(&json));
         }
-        let instructions = words::INSTRUCTIONS;
-        assert!(instructions.len() < 2_000, "{}", instructions.len());
+        for instructions in [words::instructions(false), words::instructions(true)] {
+            assert!(instructions.len() < 2_000, "{}", instructions.len());
+        }
     }
 
     #[test]

@@ -41,6 +41,8 @@ const UNAUTHENTICATED: u16 = 4401;
 enum SocketEnd {
     /// The client is gone.
     Gone,
+    /// The client ends it, and waits for the answer.
+    Left,
     /// The server ends it.
     Closed(u16, String),
 }
@@ -100,21 +102,24 @@ impl LiveSocket {
         tracing::info!(by = self.call.signed_in().by(), ?end, "a live connection ended");
         // Their pages are not read any more.
         self.subscriptions.clear();
-        if let SocketEnd::Closed(code, reason) = end {
-            self.close(code, reason).await;
-        }
+        // The client may be one that does not read. Then, the connection breaks.
+        let _ = timeout(CLOSING, self.close(end)).await;
     }
 
-    /// Says why the connection is closed, and lets the client answer. It may be one that does not read.
-    async fn close(&mut self, code: u16, reason: String) {
-        let closing = async {
-            let frame = CloseFrame { code, reason: reason.into() };
-            if self.socket.send(Message::Close(Some(frame))).await.is_ok() {
-                while let Some(Ok(_)) = self.socket.recv().await {}
+    /// Says why the connection is closed, and waits for the other side.
+    async fn close(&mut self, end: SocketEnd) {
+        match end {
+            SocketEnd::Gone => return,
+            SocketEnd::Left => {}
+            SocketEnd::Closed(code, reason) => {
+                let frame = CloseFrame { code, reason: reason.into() };
+                if self.socket.send(Message::Close(Some(frame))).await.is_err() {
+                    return;
+                }
             }
-        };
-        // Then, the connection breaks.
-        let _ = timeout(CLOSING, closing).await;
+        }
+        // Reading also sends the answer to a client that closes.
+        while let Some(Ok(_)) = self.socket.recv().await {}
     }
 
     async fn turn(&mut self) -> Result<(), SocketEnd> {
@@ -183,11 +188,11 @@ impl LiveSocket {
     async fn received(&mut self, received: Option<Result<Message, axum::Error>>) -> Result<(), SocketEnd> {
         self.heard = Instant::now();
         match received {
-            None | Some(Ok(Message::Close(_))) => Err(SocketEnd::Gone),
+            Some(Ok(Message::Close(_))) => Err(SocketEnd::Left),
             Some(Err(error)) if is_too_large(&error) => {
                 Err(SocketEnd::closed(TOO_LARGE, "the frame is too large"))
             }
-            Some(Err(_)) => Err(SocketEnd::Gone),
+            None | Some(Err(_)) => Err(SocketEnd::Gone),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
             Some(Ok(Message::Binary(_))) => Err(SocketEnd::closed(UNSUPPORTED, "frames are text with JSON")),
             Some(Ok(Message::Text(text))) => self.answer(&text).await,

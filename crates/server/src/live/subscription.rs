@@ -13,7 +13,7 @@ use crate::{call::HttpCall, problem::HttpProblem};
 const PAGE: usize = 50;
 /// The changes after which a reader who has not caught up is told to list again: that is faster.
 const MOST_BEHIND: usize = 1_000;
-/// The time between two pages. What changes meanwhile is read at once, and a session that changes often is sent once.
+/// The time between two pages if there were no more changes. What changes meanwhile is read at once, and a session that changes often is sent once.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The time until an empty page. Only then, a subscription is asked whether its rights have changed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,6 +26,8 @@ pub(super) type NextPage = Pin<Box<dyn Future<Output = Result<ChangesResponse, H
 pub(super) struct LiveSubscription {
     asked: SubscribeFrame,
     cursor: String,
+    /// Whether there are more changes than were read.
+    has_more: bool,
     /// The changes that were sent since the reader had all of them.
     behind: usize,
 }
@@ -40,7 +42,9 @@ impl LiveSubscription {
             Some(after) => after.clone(),
             None => call.api().changes(&request).await.map_err(|error| call.problem(error))?.response.cursor,
         };
-        Ok(Self { asked, cursor, behind: 0 })
+        // After a cursor, there may be changes already.
+        let has_more = asked.after.is_some();
+        Ok(Self { asked, cursor, has_more, behind: 0 })
     }
 
     /// The first frame.
@@ -53,8 +57,9 @@ impl LiveSubscription {
         // Who lags behind goes on from now.
         let after = (!self.is_lagging()).then(|| self.cursor.clone());
         let request = ChangesRequest { scope: self.asked.scope, after, limit: PAGE };
+        let pause = if self.has_more { Duration::ZERO } else { PAUSE };
         Box::pin(async move {
-            sleep(PAUSE).await;
+            sleep(pause).await;
             let answer = call.api().wait_for_changes(&request, PATIENCE).await;
             Ok(answer.map_err(|error| call.problem(error))?.response)
         })
@@ -74,8 +79,8 @@ impl LiveSubscription {
         } else {
             self.changes(page)?
         };
-        let has_all = page.changes.len() < PAGE;
-        self.behind = if has_all { 0 } else { self.behind + frames.len() };
+        self.has_more = page.changes.len() >= PAGE;
+        self.behind = if self.has_more { self.behind + frames.len() } else { 0 };
         self.cursor.clone_from(&page.cursor);
         Ok(frames)
     }
@@ -111,7 +116,7 @@ mod tests {
 
     fn subscription(asked: Value) -> LiveSubscription {
         let asked = serde_json::from_value(asked).unwrap();
-        LiveSubscription { asked, cursor: "c0".to_owned(), behind: 0 }
+        LiveSubscription { asked, cursor: "c0".to_owned(), has_more: false, behind: 0 }
     }
 
     fn removed(session: &str) -> Value {
