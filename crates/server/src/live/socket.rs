@@ -1,12 +1,6 @@
 //! A connection: reads the frames of its client, and sends those of its subscriptions, until one of both ends it.
 
-use std::{
-    collections::BTreeMap,
-    future::poll_fn,
-    sync::Arc,
-    task::Poll,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use amplifier_session_api::operations::changes::ChangesResponse;
 use axum::{
@@ -24,7 +18,7 @@ use crate::{call::HttpCall, problem::HttpProblem};
 /// The time that the other side gets to read why the connection is closed.
 const CLOSING: Duration = Duration::from_secs(2);
 /// The pings without any sign of the client after which it counts as gone.
-const UNANSWERED: u32 = 3;
+const MOST_UNANSWERED: u32 = 3;
 
 /// Codes of the protocol (RFC 6455, section 7.4.1).
 const GOING_AWAY: u16 = 1001;
@@ -80,16 +74,15 @@ pub(super) struct LiveSocket {
     socket: WebSocket,
     subscriptions: BTreeMap<u64, FollowedFeed>,
     checks: Interval,
-    /// When the client was last heard of.
-    heard: Instant,
+    /// The pings since the client was last heard of.
+    unanswered: u32,
 }
 
 impl LiveSocket {
     pub(super) fn new(call: HttpCall, socket: WebSocket) -> Self {
         let mut checks = interval(call.state().sizes.socket_check);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let heard = Instant::now();
-        Self { call: Arc::new(call), socket, subscriptions: BTreeMap::new(), checks, heard }
+        Self { call: Arc::new(call), socket, subscriptions: BTreeMap::new(), checks, unanswered: 0 }
     }
 
     /// Answers until one side ends the connection.
@@ -140,9 +133,10 @@ impl LiveSocket {
     /// Checks that the caller may still read, and that the client is still there.
     async fn check(&mut self) -> Result<(), SocketEnd> {
         self.check_access()?;
-        if self.heard.elapsed() > self.call.state().sizes.socket_check * UNANSWERED {
+        if self.unanswered >= MOST_UNANSWERED {
             return Err(SocketEnd::Gone);
         }
+        self.unanswered += 1;
         self.send(Message::Ping(Bytes::new())).await
     }
 
@@ -186,7 +180,7 @@ impl LiveSocket {
     }
 
     async fn received(&mut self, received: Option<Result<Message, axum::Error>>) -> Result<(), SocketEnd> {
-        self.heard = Instant::now();
+        self.unanswered = 0;
         match received {
             Some(Ok(Message::Close(_))) => Err(SocketEnd::Left),
             Some(Err(error)) if is_too_large(&error) => {

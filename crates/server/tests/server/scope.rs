@@ -170,9 +170,11 @@ fn some_ids(world: &mut World, count: usize) -> Vec<String> {
 async fn read_everything(world: &mut World, routes: &[&DescribedRoute], tokens: &[KnownToken]) {
     for token in tokens {
         for route in routes {
-            let ids = some_ids(world, 2);
+            let ids = some_ids(world, 1);
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            read(world, &Oracle::of(world).await, route, token, &ids).await;
+            // A list needs no id of nobody.
+            let ids = if route.is_about_session { &ids[..] } else { &ids[1..] };
+            read(world, &Oracle::of(world).await, route, token, ids).await;
         }
     }
 }
@@ -227,7 +229,8 @@ async fn prove(seed: u64) {
             }
         }
     }
-    read_everything(&mut world, &reading, &tokens).await;
+    let some: Vec<KnownToken> = (0..5).map(|_| world.random.one(&tokens).clone()).collect();
+    read_everything(&mut world, &reading, &some).await;
 }
 
 #[tokio::test]
@@ -265,7 +268,7 @@ async fn agents_learn_only_of_what_they_may_see() {
         let mut world = World::new(seed).await;
         let tokens = world.tokens.clone();
         for token in tokens.iter().filter(|token| token.rights.contains(&AccessRight::Read)) {
-            let ids = some_ids(&mut world, 2);
+            let ids = some_ids(&mut world, 1);
             let oracle = Oracle::of(&world).await;
             for requested in REACHES {
                 let may_see = token.scope(requested);
