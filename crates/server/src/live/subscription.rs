@@ -13,7 +13,8 @@ use crate::{call::HttpCall, problem::HttpProblem};
 const PAGE: usize = 50;
 /// The changes after which a reader who has not caught up is told to list again: that is faster.
 const MOST_BEHIND: usize = 1_000;
-/// The time between two pages if there were no more changes. What changes meanwhile is read at once, and a session that changes often is sent once.
+/// The time between two pages if there were no more changes. What changes meanwhile is read at once, and a session that
+/// changes often is sent once.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The time until an empty page. Only then, a subscription is asked whether its rights have changed.
 const PATIENCE: Duration = Duration::from_secs(30);
