@@ -95,7 +95,7 @@ fn lists(route: &str, id: &str) -> Option<Vec<RouteCase>> {
 
 fn session(route: &str, id: &str) -> Option<Vec<RouteCase>> {
     let ends: &[&str] = match route {
-        "session" => &["?short_ids"],
+        "session" => &[""],
         "messages" => &["/messages?vectors&short_ids", "/messages?from=1&limit=2&budget=1000"],
         "message" => &["/messages/1?before=5&after=5", "/messages/99"],
         "turn" => &["/turns/1?embedding&turn_count"],
