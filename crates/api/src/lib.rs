@@ -45,6 +45,7 @@ pub mod pictures;
 pub mod projects;
 pub mod query;
 pub mod refresh;
+pub mod releases;
 mod repositories;
 mod superseded;
 pub mod text;

@@ -4,6 +4,7 @@
 mod macros;
 
 pub mod backend;
+mod backoff;
 mod blocking;
 pub mod compression;
 pub mod config;
@@ -21,6 +22,7 @@ pub mod storage;
 pub mod text;
 mod times;
 
+pub use backoff::Backoff;
 pub use blocking::blocking;
 pub use error::{Error, ErrorField, ErrorKind, ErrorOption, HELD_BY, Result};
 pub use known::{KnownPart, known_json};

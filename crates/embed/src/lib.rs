@@ -13,7 +13,7 @@ pub mod clock;
 pub mod disk_cache;
 #[cfg(feature = "http")]
 // Downloads use only a part of it.
-#[cfg_attr(not(feature = "openai"), allow(dead_code))]
+#[cfg_attr(not(feature = "openai"), allow(dead_code, unused_imports))]
 mod http;
 pub mod local;
 pub mod models;

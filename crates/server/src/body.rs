@@ -21,7 +21,7 @@ pub(crate) async fn read(
     let expected = match kind {
         RouteBody::None | RouteBody::Socket => return Ok(Bytes::new()),
         RouteBody::Json => "application/json",
-        RouteBody::Bytes(content_type) => content_type,
+        RouteBody::Bytes(content_type) | RouteBody::Stream(content_type) => content_type,
     };
     let length =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -40,23 +40,31 @@ pub(crate) async fn read(
     if !bytes.is_empty() || kind != RouteBody::Json {
         check_type(headers, expected)?;
     }
-    match encoding(headers) {
-        None | Some("identity") => Ok(bytes),
-        Some("zstd") if kind != RouteBody::Json => decompressed(bytes, most).await,
-        Some(other) => Err(HttpProblem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_encoding",
-            format!("the body is compressed with {other:?}, which is not read here"),
-        )),
+    if !is_compressed(headers)? {
+        Ok(bytes)
+    } else if kind == RouteBody::Json {
+        Err(unsupported_encoding("zstd"))
+    } else {
+        decompressed(bytes, most).await
     }
 }
 
-fn encoding(headers: &HeaderMap) -> Option<&str> {
-    Some(headers.get(header::CONTENT_ENCODING)?.to_str().unwrap_or("?"))
+/// Whether a body is compressed with zstd.
+pub(crate) fn is_compressed(headers: &HeaderMap) -> Result<bool, HttpProblem> {
+    match headers.get(header::CONTENT_ENCODING).map(|encoding| encoding.to_str().unwrap_or("?")) {
+        None | Some("identity") => Ok(false),
+        Some("zstd") => Ok(true),
+        Some(other) => Err(unsupported_encoding(other)),
+    }
+}
+
+fn unsupported_encoding(encoding: &str) -> HttpProblem {
+    let detail = format!("the body is compressed with {encoding:?}, which is not read here");
+    HttpProblem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", detail)
 }
 
 /// A form in a page of another site can send text, but no JSON.
-fn check_type(headers: &HeaderMap, expected: &str) -> Result<(), HttpProblem> {
+pub(crate) fn check_type(headers: &HeaderMap, expected: &str) -> Result<(), HttpProblem> {
     let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case(expected) {

@@ -4,7 +4,10 @@
 //! secrets of all but its caller, who has [signed in](crate::sign_in::SignedIn). What everyone may ask is
 //! [`StoreHandles::answers`], which reads no session.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace};
 use amplifier_session_core::{SessionStorage, model::Timestamp};
@@ -21,6 +24,7 @@ use tokio::sync::Notify;
 
 use crate::{
     answer::{HttpAnswer, names},
+    body_stream::BodyStream,
     cursor,
     problem::HttpProblem,
     routes::HttpRoute,
@@ -113,6 +117,8 @@ pub(crate) struct HttpCall {
     fields: Map<String, Value>,
     body: Bytes,
     upgrade: Option<WebSocketUpgrade>,
+    /// In a lock, because a body that is read can't be shared between threads.
+    stream: Mutex<Option<BodyStream>>,
 }
 
 /// The parts of a call.
@@ -124,15 +130,19 @@ pub(crate) struct CallParts {
     pub(crate) body: Bytes,
     /// The handshake of a WebSocket, if the route is for one.
     pub(crate) upgrade: Option<WebSocketUpgrade>,
+    /// The body of a route that reads it piece by piece.
+    pub(crate) stream: Option<BodyStream>,
 }
 
 impl CallParts {
     /// The call of a caller.
     pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
-        let Self { route, headers, fields, body, upgrade } = self;
+        let Self { route, headers, fields, body, upgrade, stream } = self;
         let storage = state.store().for_caller(route.right, signed_in.caller());
         let now = state.store().now();
-        HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade }
+        let stream = Mutex::new(stream);
+        HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade, stream }
+    }
     }
 }
 
@@ -164,14 +174,14 @@ impl HttpCall {
     /// last: whoever has no rights any more must learn nothing more.
     pub(crate) fn again(&self) -> Result<Option<Self>, HttpProblem> {
         let signed_in = self.state.sign_in.again(&self.signed_in, self.state.store().timestamp())?;
-        if !signed_in.caller().has(self.route.right) {
+        if !self.route.rights().any(|right| signed_in.caller().has(right)) {
             return Err(HttpProblem::missing_right(self.route.right));
         }
         if signed_in.caller() == self.signed_in.caller() {
             return Ok(None);
         }
         let (headers, fields, body) = (self.headers.clone(), self.fields.clone(), self.body.clone());
-        let parts = CallParts { route: self.route, headers, fields, body, upgrade: None };
+        let parts = CallParts { route: self.route, headers, fields, body, upgrade: None, stream: None };
         Ok(Some(parts.of(signed_in, self.state.clone())))
     }
 
@@ -240,6 +250,11 @@ impl HttpCall {
     /// The bytes of the body.
     pub(crate) fn body(&self) -> &Bytes {
         &self.body
+    }
+
+    /// Takes the body that is read piece by piece.
+    pub(crate) fn take_stream(&mut self) -> Option<BodyStream> {
+        self.stream.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Replaces the cursor of the client by that of the API.

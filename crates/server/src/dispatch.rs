@@ -2,11 +2,14 @@
 
 use std::{net::IpAddr, sync::Arc, time::Instant};
 
-use amplifier_session_api::{AccessRight, Reach};
+use amplifier_session_api::{
+    AccessRight, Reach,
+    releases::{VERSION, VERSION_HEADER, work_together},
+};
 use axum::{
-    body::Body,
+    body::{Body, Bytes},
     extract::{FromRequestParts as _, RawPathParams, Request, ws::WebSocketUpgrade},
-    http::{HeaderMap, StatusCode, request::Parts},
+    http::{HeaderMap, HeaderValue, StatusCode, request::Parts},
     response::Response,
 };
 use tokio::time::timeout;
@@ -15,6 +18,7 @@ use crate::{
     answer::HttpAnswer,
     audit::AuditEntry,
     body,
+    body_stream::BodyStream,
     call::CallParts,
     connection::{PeerAddress, RequestId},
     problem::HttpProblem,
@@ -46,10 +50,13 @@ pub(crate) async fn answer(
         Ok(signed_in) => answer_caller(&state, signed_in, route, &path, parts, body).await,
         Err(problem) => Err(problem),
     };
-    let response = match answer {
+    let mut response = match answer {
         Ok(answer) => answer.into_response(route.is_kept(), &headers),
         Err(problem) => problem.into_response(&id),
     };
+    if by.is_some() {
+        response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(VERSION));
+    }
     record(
         &state,
         &AuditEntry {
@@ -103,6 +110,7 @@ async fn answer_caller(
     body: Body,
 ) -> Result<HttpAnswer, HttpProblem> {
     state.limits.request(signed_in.by())?;
+    check_version(&parts.headers)?;
     check_rights(&signed_in, route)?;
     let query = parts.uri.query().unwrap_or_default();
     let mut fields = query::fields_of_query(route, path.iter(), query)?;
@@ -112,7 +120,12 @@ async fn answer_caller(
             RoutePace::Agent => state.sizes.agent_body,
             _ => state.sizes.body,
         };
-        let body = body::read(route.body, &parts.headers, body, most).await?;
+        let (body, stream) = match route.body {
+            RouteBody::Stream(content_type) => {
+                (Bytes::new(), Some(BodyStream::new(content_type, &parts.headers, body, &state.sizes)?))
+            }
+            kind => (body::read(kind, &parts.headers, body, most).await?, None),
+        };
         if route.body == RouteBody::Json {
             query::add_fields_of_body(route, &body, &mut fields)?;
         }
@@ -121,8 +134,8 @@ async fn answer_caller(
             RouteBody::Socket => Some(upgrade(&mut parts).await?),
             _ => None,
         };
-        let parts = CallParts { route, headers: parts.headers, fields, body, upgrade };
-        let call = parts.of(signed_in, state.clone());
+        let call = CallParts { route, headers: parts.headers, fields, body, upgrade, stream };
+        let call = call.of(signed_in, state.clone());
         let _permit = match route.pace {
             RoutePace::Search => Some(state.limits.search().await?),
             _ => None,
@@ -147,13 +160,20 @@ async fn upgrade(parts: &mut Parts) -> Result<WebSocketUpgrade, HttpProblem> {
 /// A handler checks rights too, by the operation that it calls. Here, they are checked before the request is read.
 fn check_rights(signed_in: &SignedIn, route: &HttpRoute) -> Result<(), HttpProblem> {
     let caller = signed_in.caller();
-    if !caller.has(route.right) {
+    if !route.rights().any(|right| caller.has(right)) {
         return Err(HttpProblem::missing_right(route.right));
     }
     if route.reach > Reach::Own {
         caller.scope(route.reach).map_err(|error| HttpProblem::of_operation(error, route))?;
     }
     Ok(())
+}
+
+/// Refuses a client that is too old or too new. One that does not say its version is no program of ours.
+fn check_version(headers: &HeaderMap) -> Result<(), HttpProblem> {
+    let Some(client) = headers.get(VERSION_HEADER) else { return Ok(()) };
+    let client = client.to_str().unwrap_or("?");
+    if work_together(VERSION, client) { Ok(()) } else { Err(HttpProblem::other_version(client)) }
 }
 
 fn record(state: &ServerState, entry: &AuditEntry<'_>) {

@@ -1,6 +1,6 @@
 //! The description of the routes, for programs (OpenAPI 3.1) and for people, made from the table of routes.
 
-use amplifier_session_api::Reach;
+use amplifier_session_api::{AccessRight, Reach};
 use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -113,7 +113,7 @@ fn operation(route: &HttpRoute) -> Value {
     match route.body {
         RouteBody::None | RouteBody::Socket => {}
         RouteBody::Json => operation["requestBody"] = json_body(route),
-        RouteBody::Bytes(content_type) => {
+        RouteBody::Bytes(content_type) | RouteBody::Stream(content_type) => {
             operation["requestBody"] = json!({"required": true, "content": {content_type: {}}});
         }
     }
@@ -126,7 +126,8 @@ fn needs(route: &HttpRoute) -> String {
         Reach::Own => String::new(),
         reach => format!(", and the reach `{}`", reach.as_str()),
     };
-    format!("Needs the right to {}{reach}.", route.right.as_str())
+    let rights: Vec<&str> = route.rights().map(AccessRight::as_str).collect();
+    format!("Needs the right to {}{reach}.", rights.join(" or to "))
 }
 
 fn responses(route: &HttpRoute) -> Value {

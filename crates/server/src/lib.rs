@@ -19,6 +19,7 @@ mod agents;
 mod answer;
 mod audit;
 mod body;
+mod body_stream;
 mod call;
 mod connection;
 mod cursor;

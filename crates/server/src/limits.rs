@@ -24,6 +24,9 @@ use crate::{
 
 type Rates<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 
+/// The memory of a body that is read piece by piece, in bytes: rows of one write, a line that is not long, and what the
+/// decompression needs.
+const BODY_MEMORY: u32 = 12 << 20;
 /// After this many keys, those that have not been used for a while are forgotten.
 const MOST_KEYS: usize = 10_000;
 
@@ -38,6 +41,9 @@ pub(crate) struct RequestLimits {
     exports: Arc<Semaphore>,
     readers: Slots<String>,
     most_readers: usize,
+    /// The bytes of memory for bodies that are read piece by piece.
+    streamed_bodies: Arc<Semaphore>,
+    long_lines: Arc<Semaphore>,
 }
 
 impl RequestLimits {
@@ -53,6 +59,8 @@ impl RequestLimits {
             exports: Arc::new(Semaphore::new(limits.exports.max(1))),
             readers: Slots::new(limits.readers),
             most_readers: limits.readers_of_token,
+            streamed_bodies: Arc::new(Semaphore::new(limits.streamed_bodies.max(BODY_MEMORY as usize))),
+            long_lines: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -112,6 +120,18 @@ impl RequestLimits {
     /// Waits until no reader waits for changes.
     pub(crate) async fn readers_gone(&self) {
         self.readers.all_free().await;
+    }
+
+    /// Waits for the memory of a body that is read piece by piece.
+    pub(crate) async fn streamed_body(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        let permit = self.streamed_bodies.clone().acquire_many_owned(BODY_MEMORY).await;
+        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
+    }
+
+    /// Waits for the memory of a long line. Its holder waits for nothing else, so that there is no deadlock.
+    pub(crate) async fn long_line(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        let permit = self.long_lines.clone().acquire_owned().await;
+        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
     }
 
     /// The number of searches that are waiting.

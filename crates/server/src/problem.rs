@@ -1,6 +1,6 @@
 //! The reasons why a request has no answer, as `application/problem+json` (RFC 9457).
 
-use amplifier_session_api::{AccessRight, ApiError, InvalidRequest, with_causes};
+use amplifier_session_api::{AccessRight, ApiError, InvalidRequest, releases::VERSION, with_causes};
 use amplifier_session_core::{Error, ErrorField, ErrorKind, HELD_BY};
 use axum::{
     body::Body,
@@ -66,6 +66,17 @@ impl HttpProblem {
         let detail = format!("the token has no right to {}", right.as_str());
         let problem = Self::new(StatusCode::FORBIDDEN, "missing_right", detail);
         problem.with("right", right.as_str())
+    }
+
+    /// The client has this version, which does not work with that of the server.
+    pub(crate) fn other_version(client: &str) -> Self {
+        let detail = format!(
+            "the client has version {client:?} and this server {VERSION}, and they must be at most one release apart; \
+             update the older one"
+        );
+        Self::new(StatusCode::BAD_REQUEST, "unsupported_version", detail)
+            .with("client", client)
+            .with("server", VERSION)
     }
 
     /// A parameter is wrong.

@@ -67,6 +67,12 @@ pub struct ServerLimits {
     pub agent_body: usize,
     /// Bytes of a body with lines to store, also after decompression. Default: 80 MB.
     pub stored_body: usize,
+    /// Bytes of a body with sessions of another store, after decompression. It is read piece by piece. Default: 512 MB.
+    pub streamed_body: usize,
+    /// Bytes of memory for all such bodies, except for one long line: others wait. Default: 64 MB.
+    pub streamed_bodies: usize,
+    /// The time in which the next piece of such a body must come. Default: 30 s.
+    pub piece: Duration,
     /// Requests a second with a token. Default: 50.
     pub requests: u32,
     /// Requests at once with a token, after a pause. Default: 100.
@@ -102,6 +108,9 @@ impl Default for ServerLimits {
             body: 1_000_000,
             agent_body: 256_000,
             stored_body: 80_000_000,
+            streamed_body: 512_000_000,
+            streamed_bodies: 64 << 20,
+            piece: Duration::from_secs(30),
             requests: 50,
             request_burst: 100,
             failed_sign_ins: 10,

@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use amplifier_session_core::{Error, ErrorKind, storage::RowSink};
+use async_trait::async_trait;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
 use tokio::{
@@ -112,6 +114,14 @@ impl Write for PieceWriter {
             // The channel can't wait with a limit, and a client that is slow waits for far longer anyway.
             thread::sleep(PAUSE);
         }
+    }
+}
+
+#[async_trait]
+impl RowSink for PieceWriter {
+    async fn put(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
+        self.write_all(&bytes)
+            .map_err(|source| Error::new(ErrorKind::StorageIo, "the client is gone").with_source(source))
     }
 }
 

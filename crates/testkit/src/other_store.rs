@@ -11,7 +11,7 @@ use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
     storage::{
         ExtentPage, ExtentQuery, ReceiveOptions, ReceivedSession, RowEncoder, RowIntake, RowOrigin, RowSink,
-        RowTarget, RowUpload, SendRows, SentRows,
+        RowTarget, RowUpload, SendRows,
     },
 };
 use async_trait::async_trait;
@@ -123,12 +123,11 @@ impl RowOrigin for OtherStore {
         RowTarget::extents(self, query).await
     }
 
-    async fn read(&self, rows: &SendRows, sink: &mut dyn RowSink) -> Result<SentRows> {
+    async fn read(&self, rows: &SendRows, sink: &mut dyn RowSink) -> Result<()> {
         let mut sink = CountedDownload { sink, traffic: self.traffic.clone() };
         let mut encoder = RowEncoder::new()?;
-        let sent = self.storage.exchange().send(rows, &mut encoder, &mut sink).await?;
-        encoder.end(&mut sink).await?;
-        Ok(sent)
+        self.storage.exchange().send(rows, &mut encoder, &mut sink).await?;
+        encoder.end(&mut sink).await.map(drop)
     }
 }
 

@@ -36,6 +36,12 @@ pub struct RowWriting {
 }
 
 impl RowWriting {
+    /// The size of the line that is not complete yet, in bytes. It is in memory until it is.
+    #[must_use]
+    pub fn pending_line(&self) -> usize {
+        self.intake.pending_line()
+    }
+
     /// Takes the next bytes.
     ///
     /// # Errors

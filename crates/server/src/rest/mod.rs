@@ -7,6 +7,7 @@ pub(crate) mod ingesting;
 pub(crate) mod listing;
 pub(crate) mod reading;
 pub(crate) mod removing;
+pub(crate) mod rows;
 pub(crate) mod searching;
 
 use amplifier_session_api::{

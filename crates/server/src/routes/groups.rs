@@ -12,6 +12,7 @@ pub(super) const READ: HttpRoute = HttpRoute {
     path: "",
     about: "",
     right: AccessRight::Read,
+    or_right: None,
     reach: Reach::Own,
     parameters: &[],
     body: RouteBody::None,

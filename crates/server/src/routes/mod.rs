@@ -6,6 +6,7 @@ mod finding;
 mod groups;
 mod open;
 mod parameter;
+mod rows;
 mod sessions;
 
 use std::{future::Future, pin::Pin, time::Duration};
@@ -20,9 +21,15 @@ use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem};
 
 /// All routes for callers who have signed in.
 pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
-    [sessions::SESSION_ROUTES, finding::FINDING_ROUTES, changes::CHANGE_ROUTES, feed::FEED_ROUTES]
-        .into_iter()
-        .flatten()
+    [
+        sessions::SESSION_ROUTES,
+        finding::FINDING_ROUTES,
+        changes::CHANGE_ROUTES,
+        feed::FEED_ROUTES,
+        rows::ROW_ROUTES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The work of a handler.
@@ -74,6 +81,8 @@ pub(crate) enum RouteBody {
     Bytes(&'static str),
     /// None: the connection becomes a WebSocket.
     Socket,
+    /// As [`Self::Bytes`], but of any length: the handler reads it piece by piece.
+    Stream(&'static str),
 }
 
 /// How a route is limited.
@@ -120,6 +129,8 @@ pub(crate) struct HttpRoute {
     pub(crate) about: &'static str,
     /// The right that a caller needs.
     pub(crate) right: AccessRight,
+    /// Another right that is enough.
+    pub(crate) or_right: Option<AccessRight>,
     /// The least reach that a caller needs. The parameter `scope` may ask for more.
     pub(crate) reach: Reach,
     pub(crate) parameters: &'static [&'static [RouteParameter]],
@@ -133,6 +144,11 @@ pub(crate) struct HttpRoute {
 impl HttpRoute {
     pub(crate) fn parameters(&self) -> impl Iterator<Item = &'static RouteParameter> {
         self.parameters.iter().flat_map(|group| group.iter())
+    }
+
+    /// The rights of which a caller needs one.
+    pub(crate) fn rights(&self) -> impl Iterator<Item = AccessRight> {
+        [self.right].into_iter().chain(self.or_right)
     }
 
     /// Whether the parameter is a part of the path.

@@ -9,7 +9,6 @@
 //! it stops: see [`watchers`](crate::watchers()). A second watcher of the same root refuses to start.
 
 mod backlog;
-mod backoff;
 mod embed;
 mod files;
 mod follow;

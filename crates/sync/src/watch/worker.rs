@@ -7,13 +7,12 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_core::{Error, ErrorKind, Result, SessionStorage, model::UserId};
+use amplifier_session_core::{Backoff, Error, ErrorKind, Result, SessionStorage, model::UserId};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
     Stop,
     backlog::Backlog,
-    backoff::Backoff,
     embed::{Embedding, embed},
     files::{Identity, identity},
     lease::Lease,

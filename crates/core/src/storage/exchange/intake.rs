@@ -59,6 +59,9 @@ pub struct ReceivedSession {
     pub user_id: UserId,
     /// The id.
     pub session_id: SessionId,
+    /// Whether the sending store has more rows of the session, which it left for the next time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_part: bool,
     /// The result.
     #[serde(flatten)]
     pub result: ReceiveResult,
@@ -105,7 +108,11 @@ pub enum ReceiveResult {
 impl ReceivedSession {
     pub(super) fn new(key: &SessionKey, result: ReceiveResult) -> Self {
         let SessionKey { user_id, session_id } = key.clone();
-        Self { user_id, session_id, result }
+        Self { user_id, session_id, is_part: false, result }
+    }
+
+    fn ended(ended: &ReceivedEnd, result: ReceiveResult) -> Self {
+        Self { is_part: ended.is_part, ..Self::new(&ended.key, result) }
     }
 
     fn failed(key: &SessionKey, error: &Error) -> Self {
@@ -183,6 +190,12 @@ impl RowSink for RowIntake {
 }
 
 impl RowIntake {
+    /// The size of the line that is not complete yet, in bytes. It is in memory until it is.
+    #[must_use]
+    pub fn pending_line(&self) -> usize {
+        self.decoder.pending()
+    }
+
     /// Ends the stream. Returns what became of each session, in any order. A session whose end is missing has failed; the
     /// rows that were written of it stay, and the next transfer goes on after them.
     ///
@@ -302,7 +315,7 @@ impl RowIntake {
 
     async fn complete(&mut self, receiving: Receiving, ended: ReceivedEnd) -> Result<()> {
         if self.options.dry_run {
-            self.results.push(ReceivedSession::new(&ended.key, ended.expected()));
+            self.results.push(ReceivedSession::ended(&ended, ended.expected()));
             return Ok(());
         }
         self.ready.push((receiving.into_ingest(), ended));
@@ -326,7 +339,7 @@ impl RowIntake {
         let written = Ingestion::new(&self.store).commit_all(ingests).await;
         for (ended, written) in ended.into_iter().zip(written) {
             self.results.push(match written {
-                Ok(report) => ReceivedSession::new(&ended.key, ended.result(&report)),
+                Ok(report) => ReceivedSession::ended(&ended, ended.result(&report)),
                 Err(error) if concerns_session(&error) => ReceivedSession::failed(&ended.key, &error),
                 Err(error) => return Err(error),
             });

@@ -10,7 +10,7 @@ use super::{
     intake::{ReceiveOptions, ReceiveResult, ReceivedSession, RowIntake},
     push::{TransferFailure, TransferProgress},
     row_digests,
-    send::{SendRows, SentRows},
+    send::SendRows,
     wire::RowSink,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub trait RowOrigin: Send + Sync {
     /// # Errors
     ///
     /// As [`Self::extents`], and those of `sink`.
-    async fn read(&self, rows: &SendRows, sink: &mut dyn RowSink) -> Result<SentRows>;
+    async fn read(&self, rows: &SendRows, sink: &mut dyn RowSink) -> Result<()>;
 }
 
 /// Options of a pull.
@@ -194,9 +194,9 @@ impl Pull<'_> {
                 .with_include_deleted(self.options.include_deleted)
                 .with_follow(self.options.follow);
             let mut intake: RowIntake = SessionExchange::new(self.store).receive(options);
-            let sent = self.origin.read(&rows, &mut intake).await?;
-            let result = intake.finish().await?.pop();
-            if self.result(&key, sent, result, attempt == ATTEMPTS) {
+            self.origin.read(&rows, &mut intake).await?;
+            let received = intake.finish().await?.pop();
+            if self.result(&key, received, attempt == ATTEMPTS) {
                 return Ok(());
             }
         }
@@ -243,26 +243,21 @@ impl Pull<'_> {
     }
 
     /// Records what became of a session. Returns whether that is the end of it.
-    fn result(
-        &mut self,
-        key: &SessionKey,
-        sent: SentRows,
-        result: Option<ReceivedSession>,
-        is_last: bool,
-    ) -> bool {
+    fn result(&mut self, key: &SessionKey, received: Option<ReceivedSession>, is_last: bool) -> bool {
         let id = &key.session_id;
-        match result.map(|received| received.result) {
+        let is_part = received.as_ref().is_some_and(|received| received.is_part);
+        match received.map(|received| received.result) {
             Some(ReceiveResult::Stored { messages, events, superseded, secrets_masked, .. }) => {
                 self.report.messages += messages;
                 self.report.events += events;
                 self.report.superseded += superseded;
                 self.report.secrets_masked += secrets_masked;
-                let is_end = is_last || !sent.is_part;
+                let is_end = is_last || !is_part;
                 self.report.sessions += u64::from(is_end);
                 is_end
             }
             Some(ReceiveResult::Unchanged) => {
-                let is_end = is_last || !sent.is_part;
+                let is_end = is_last || !is_part;
                 self.report.unchanged += u64::from(is_end);
                 is_end
             }

@@ -56,6 +56,8 @@ pub(super) enum Begun {
 #[derive(Debug)]
 pub(super) struct ReceivedEnd {
     pub(super) key: SessionKey,
+    /// Whether the sending store has more rows.
+    pub(super) is_part: bool,
     created: bool,
     has_other_fields: bool,
     kept: u64,
@@ -203,6 +205,7 @@ impl Receiving {
         let created = self.ingest.stored().is_none();
         let mut ended = ReceivedEnd {
             key: self.key.clone(),
+            is_part,
             created,
             has_other_fields: false,
             kept: self.kept,

@@ -99,6 +99,11 @@ impl Default for RowDecoder {
 }
 
 impl RowDecoder {
+    /// The size of the line that is not complete yet.
+    pub(super) fn pending(&self) -> usize {
+        self.line.len()
+    }
+
     /// Takes the bytes of `bytes` up to the end of the first line, and returns that line's record. `None` if the line is
     /// not complete yet, or empty.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Record>> {

@@ -1,10 +1,10 @@
-//! How long to wait before a store is tried again.
+//! Waits before a store or a server is tried again.
 
 use std::time::Duration;
 
 /// Waits that grow from failure to failure.
 #[derive(Debug)]
-pub(super) struct Backoff {
+pub struct Backoff {
     first: Duration,
     longest: Duration,
     failures: u32,
@@ -12,14 +12,16 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
-    pub(super) fn new(first: Duration, longest: Duration, seed: u64) -> Self {
+    /// Waits that begin with `first`, and grow up to `longest`. `seed` makes those of one process differ from those of others.
+    #[must_use]
+    pub fn new(first: Duration, longest: Duration, seed: u64) -> Self {
         Self { first, longest, failures: 0, random: fastrand::Rng::with_seed(seed) }
     }
 
     /// The wait after another failure: twice the last one, minus a random share of up to a half, so that several
-    /// watchers of a store do not return to it at the same moment. It is at least `asked`, the time that the service
+    /// clients of a store do not return to it at the same moment. It is at least `asked`, the time that the service
     /// asks for.
-    pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
+    pub fn next(&mut self, asked: Option<Duration>) -> Duration {
         let wait = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures += 1;
         let wait = wait.mul_f64(1.0 - self.random.f64() / 2.0);
@@ -27,7 +29,7 @@ impl Backoff {
     }
 
     /// Records that the store works again.
-    pub(super) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 }
