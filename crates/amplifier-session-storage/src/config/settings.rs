@@ -29,6 +29,19 @@ static GENERAL: &[Setting] = &[
     Setting::list("teams", "AMPLIFIER_SESSIONS_TEAMS", "Your teams").with_option("--team"),
     Setting::list("exclude", "AMPLIFIER_SESSIONS_EXCLUDE", "Sessions that sync leaves out")
         .with_option("--exclude"),
+    Setting::list("push.to", "AMPLIFIER_SESSIONS_PUSH", "The servers that sync and watch send sessions to")
+        .with_option("--push"),
+    Setting::list(
+        "push.sources",
+        "AMPLIFIER_SESSIONS_PUSH_SOURCES",
+        "The programs whose sessions are sent to servers: amplifier, amplifier-agent",
+    )
+    .with_default("amplifier"),
+    Setting::list(
+        "push.exclude",
+        "AMPLIFIER_SESSIONS_PUSH_EXCLUDE",
+        "Folders whose sessions are not sent to servers, and those below them; with * and **",
+    ),
     Setting::choice(
         "events",
         "AMPLIFIER_SESSIONS_EVENTS",

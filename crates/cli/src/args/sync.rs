@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use amplifier_session_storage::storage::EventDetail;
 use clap::{Args, ValueEnum};
 
-use super::{TurnsArgs, number};
+use super::{PushArgs, TurnsArgs, number};
 
 /// Read new and changed sessions
 #[derive(Debug, Args)]
@@ -23,6 +23,10 @@ The same happens to the later messages if a transcript ends earlier than before,
 Lines that can't be read are reported and skipped, without changing the exit code; `show` also reports them. With --dry-run, \
 each session that would be read is one line of tab-separated fields: new or changed, project, session, size.
 
+With --push, or with `push.to` in the configuration, sessions are then sent to servers: only what they lack. The first push \
+to a server says what it sends. With --dry-run, each session that would be sent is one line too: push new or push changed, \
+project, session, messages, events, server. If a server does not get all sessions, it exits with 1.
+
 The first sync with --redact mask also masks what is stored already, and this can't be undone. It shows what it would mask \
 and asks; without a terminal, it needs --yes.
 
@@ -31,7 +35,8 @@ Exits with 1 if a session could not be read or stored; all others are.
 Examples:
   amplifier-sessions sync
   amplifier-sessions sync --since 30d --events summary
-  amplifier-sessions sync --root /backup/amplifier --exclude '*-scratch/*' --dry-run")]
+  amplifier-sessions sync --root /backup/amplifier --exclude '*-scratch/*' --dry-run
+  amplifier-sessions sync --push https://sessions.example.com")]
 pub(crate) struct SyncArgs {
     /// A folder that contains projects/; by default `root` of the configuration, or ~/.amplifier and ~/.amplifier-agent;
     /// may be repeated
@@ -68,6 +73,8 @@ pub(crate) struct SyncArgs {
     /// With --redact mask: mask what is stored already without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) push: PushArgs,
     #[command(flatten)]
     pub(crate) turns: TurnsArgs,
 }

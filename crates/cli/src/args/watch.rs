@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::sync::EventsArg;
+use super::{PushArgs, sync::EventsArg};
 
 /// Keep the store up to date while sessions are written
 #[derive(Debug, Args)]
@@ -25,6 +25,7 @@ Examples:
   amplifier-sessions watch service install
   amplifier-sessions watch --root ~/.amplifier --root /backup/amplifier
   amplifier-sessions watch --also-store sqlite:/mnt/backup/sessions.sqlite
+  amplifier-sessions watch --push https://sessions.example.com
   amplifier-sessions watch --metrics 127.0.0.1:9187 --log-format json")]
 pub(crate) struct WatchArgs {
     #[command(flatten)]
@@ -67,6 +68,8 @@ pub(crate) struct WatchedArgs {
     /// machines write to
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) poll: Option<u64>,
+    #[command(flatten)]
+    pub(crate) push: PushArgs,
     /// Serve metrics for Prometheus at this address of this machine, for example 127.0.0.1:9187
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     pub(crate) metrics: Option<SocketAddr>,

@@ -20,6 +20,9 @@ mod masking;
 mod mcp;
 mod models;
 mod prune;
+#[cfg_attr(not(feature = "client"), path = "push_unsupported.rs")]
+mod push;
+mod pushed;
 mod quickstart;
 mod recent;
 mod restore;

@@ -8,7 +8,12 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
-use super::{masking, store_folder};
+use super::{
+    masking,
+    push::Pushing,
+    pushed::{self, PushedTo},
+    store_folder,
+};
 use crate::{
     app::{App, StoreWriter, with_turns},
     args::SyncArgs,
@@ -29,6 +34,20 @@ use crate::{
 /// At most this many skipped lines are listed.
 const LISTED: usize = 10;
 
+/// The result as JSON.
+#[derive(Serialize)]
+struct SyncView<'a> {
+    #[serde(flatten)]
+    report: &'a SyncReport,
+    /// What servers got.
+    #[serde(skip_serializing_if = "is_empty")]
+    push: &'a [PushedTo],
+}
+
+fn is_empty(pushed: &&[PushedTo]) -> bool {
+    pushed.is_empty()
+}
+
 /// A dry run as JSON.
 #[derive(Serialize)]
 struct DryRunView<'a> {
@@ -36,12 +55,16 @@ struct DryRunView<'a> {
     report: &'a SyncReport,
     /// The sessions that would be read.
     plan: &'a [PlannedSession],
+    /// What servers would get of the stored sessions.
+    #[serde(skip_serializing_if = "is_empty")]
+    push: &'a [PushedTo],
 }
 
 pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failure> {
     let since = dates::parse_optional(args.since.as_deref(), PeriodEnd::Since, &app.now)?;
     // They must exist before a store is created for them.
     let roots = roots::existing(app, &args.root)?;
+    let pushing = Pushing::of(app, &args.push)?;
     let settings = match args.events {
         Some(events) => app.settings_of_secrets()?.with_events(events.into()),
         None => app.settings()?,
@@ -62,7 +85,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
             .with_verify(args.verify)
     };
     if args.dry_run {
-        return dry_run(app, settings, options).await;
+        return dry_run(app, settings, options, &pushing).await;
     }
     let is_new = !app.store_exists()?;
     let writer = app.writer(settings).await?;
@@ -75,15 +98,26 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     }
     let storage = with_turns(writer.storage.clone(), args.turns.choice());
     let report = interruptible(app, &storage, &options(&writer)).await?;
-    if app.out.is_json() {
-        app.out.json(&report)?;
-    } else {
+    if !app.out.is_json() {
         let store = app.store_url()?;
         summary::summary(&mut app.out, &report, Some(&store))?;
+        app.out.finish()?;
+    }
+    let pushed = pushing.run(&storage, &writer.user, false).await?;
+    if app.out.is_json() {
+        app.out.json(&SyncView { report: &report, push: &pushed })?;
+    } else {
+        pushed.iter().try_for_each(|one| one.print(&mut app.out))?;
     }
     app.out.finish()?;
     report_problems(&report);
-    outcome(&report)
+    both(outcome(&report), pushed::report(&pushed))
+}
+
+/// The outcome of a sync and of what follows it. Both may have failed.
+fn both(synced: Result<Outcome, Failure>, pushed: Result<(), Failure>) -> Result<Outcome, Failure> {
+    let outcome = synced?;
+    pushed.map(|()| outcome)
 }
 
 /// Syncs with a progress bar. If the process is told to end meanwhile, reports what is stored.
@@ -115,6 +149,7 @@ async fn dry_run(
     app: &mut App,
     settings: StorageSettings,
     options: impl FnOnce(&StoreWriter) -> SyncOptions,
+    pushing: &Pushing,
 ) -> Result<Outcome, Failure> {
     let empty = TemporaryFolder::create()?;
     let url = if app.store_exists()? { app.store_url()? } else { App::temporary_store(empty.path())? };
@@ -122,17 +157,19 @@ async fn dry_run(
     let plan = SyncPlan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;
     let plan = plan.into_sessions();
+    let pushed = pushing.run(&writer.storage, &writer.user, true).await?;
     if app.out.is_json() {
-        app.out.json(&DryRunView { report: &report, plan: &plan })?;
+        app.out.json(&DryRunView { report: &report, plan: &plan, push: &pushed })?;
     } else {
         list(&mut app.out, &plan)?;
         app.out.finish()?;
         let found = counted(report.sessions.found, "session");
         say("note", &format!("dry run: {} of {found} would be read", plan.len()));
+        pushed.iter().try_for_each(|one| one.print(&mut app.out))?;
     }
     app.out.finish()?;
     report_problems(&report);
-    outcome(&report)
+    both(outcome(&report), pushed::report(&pushed))
 }
 
 /// Prints what would be read: a table on a terminal, tab-separated fields in a pipe.

@@ -1,0 +1,150 @@
+//! Sends sessions to servers, after a sync.
+
+use std::collections::BTreeSet;
+
+use amplifier_session_client::{
+    CREDENTIALS_FILE, HttpStore, ServerAddress, ServerCredentials, TOKEN_VARIABLE,
+};
+use amplifier_session_storage::{
+    Error, SessionStorage,
+    config::ConfigSources,
+    model::{SessionSource, UserId},
+    storage::{ExtentQuery, PushOptions, PushReport, PushSelection, RowTarget, TransferProgress},
+};
+
+use super::pushed::PushedTo;
+use crate::{
+    app::App,
+    args::PushArgs,
+    failure::{Failure, say},
+    problems::message_of,
+    progress::Bar,
+    render::text::counted,
+};
+
+/// The servers to which sessions are sent, and the sessions.
+pub(super) struct Pushing {
+    pub(super) servers: Vec<HttpStore>,
+    pub(super) selection: PushSelection,
+}
+
+impl Pushing {
+    /// The servers that are named or configured. Their tokens are looked up before anything is read.
+    pub(super) fn of(app: &App, args: &PushArgs) -> Result<Self, Failure> {
+        let mut addresses = args.push.clone();
+        if addresses.is_empty() {
+            for text in app.config.list("push.to") {
+                addresses.push(configured_server(app, text)?);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        addresses.retain(|address| seen.insert(address.clone()));
+        let hosts: BTreeSet<String> = addresses.iter().map(ServerAddress::host).collect();
+        let is_only = hosts.len() == 1;
+        let servers = addresses.into_iter().map(|address| connect(app, address, is_only));
+        Ok(Self { servers: servers.collect::<Result<_, _>>()?, selection: selection(app)? })
+    }
+
+    /// Sends what each server lacks of the sessions of a user. A server that fails does not keep the others from getting
+    /// them.
+    pub(super) async fn run(
+        &self,
+        storage: &SessionStorage,
+        user: &UserId,
+        dry_run: bool,
+    ) -> Result<Vec<PushedTo>, Failure> {
+        let options =
+            PushOptions::new(user.clone()).with_selection(self.selection.clone()).with_dry_run(dry_run);
+        let mut pushed = Vec::new();
+        for server in &self.servers {
+            if !dry_run && let Err(error) = say_first(storage, server, &options).await {
+                pushed.push(failed(server, &error));
+                continue;
+            }
+            let bar = Bar::new(0, "pushing {wide_bar} {pos}/{len} sessions");
+            let on_progress = |progress: TransferProgress| bar.set(progress.done, progress.total);
+            let sent = storage.exchange().push(server, &options, &on_progress).await;
+            drop(bar);
+            pushed.push(match sent {
+                Ok(report) => PushedTo::new(server.address(), dry_run, report),
+                Err(error) => failed(server, &error),
+            });
+        }
+        Ok(pushed)
+    }
+}
+
+fn failed(server: &HttpStore, error: &Error) -> PushedTo {
+    PushedTo::failed(server.address(), message_of(error), error.hint())
+}
+
+/// The store of a server. `is_only` says whether the command uses no other one.
+pub(super) fn connect(app: &App, address: ServerAddress, is_only: bool) -> Result<HttpStore, Failure> {
+    let environment = &app.environment;
+    let sources = ConfigSources::new(app.home.clone(), environment.variables.clone());
+    let file = sources.folder_of_configuration().map(|folder| folder.join(CREDENTIALS_FILE));
+    let credentials = ServerCredentials::new(environment.variable(TOKEN_VARIABLE), file);
+    let token = credentials.token(&address, is_only)?;
+    Ok(HttpStore::new(address, &token, app.config.switch("allow_http")?)?)
+}
+
+fn configured_server(app: &App, text: &str) -> Result<ServerAddress, Failure> {
+    text.parse().map_err(|error: Error| {
+        let message = format!("{}: an address in push.to {}", app.config.origin("push.to"), error.message());
+        Failure::wrong_use(message, "for example to = [\"https://sessions.example.com\"]")
+    })
+}
+
+/// The sessions that the configuration selects.
+fn selection(app: &App) -> Result<PushSelection, Failure> {
+    let mut sources = BTreeSet::new();
+    for name in app.config.list("push.sources") {
+        sources.insert(name.parse().map_err(|_| {
+            let known = SessionSource::ALL.map(SessionSource::as_str).join(", ");
+            let origin = app.config.origin("push.sources");
+            Failure::wrong_use(
+                format!("{origin}: push.sources has {name:?}, which is no program"),
+                format!("programs are {known}"),
+            )
+        })?);
+    }
+    let folders = app.config.paths("push.exclude");
+    let folders = folders.iter().map(|folder| folder.to_string_lossy().into_owned());
+    Ok(PushSelection::default().with_sources(sources).without_folders(folders)?)
+}
+
+/// Says what is sent, if this store has sent nothing to the server before.
+async fn say_first(storage: &SessionStorage, server: &HttpStore, options: &PushOptions) -> Result<(), Error> {
+    let query = ExtentQuery::new(options.user_id.clone(), storage.exchange().store_id().await?);
+    let page = RowTarget::extents(server, &query).await?;
+    if page.sessions.iter().any(|session| session.sent.is_some()) {
+        return Ok(());
+    }
+    let dry_run = options.clone().with_dry_run(true);
+    let report = storage.exchange().push(server, &dry_run, &|_| ()).await?;
+    if !report.planned.is_empty() {
+        say("note", &format!("first push to {}: {}", server.address(), summary_of_plan(&report)));
+    }
+    Ok(())
+}
+
+/// `284 sessions of 12 projects, with 9,120 messages and 40,100 events; 5 other sessions are not sent`.
+fn summary_of_plan(report: &PushReport) -> String {
+    let planned = &report.planned;
+    let projects: BTreeSet<_> = planned.iter().map(|one| &one.project_slug).collect();
+    let count = |count: fn(&amplifier_session_storage::storage::PlannedTransfer) -> u32| {
+        planned.iter().map(|one| u64::from(count(one))).sum::<u64>()
+    };
+    let excluded = match report.excluded {
+        0 => String::new(),
+        1 => "; 1 other session is not sent".to_owned(),
+        excluded => format!("; {} are not sent", counted(excluded, "other session")),
+    };
+    format!(
+        "{} of {}, with {} and {}{excluded}",
+        counted(planned.len() as u64, "session"),
+        counted(projects.len() as u64, "project"),
+        counted(count(|one| one.messages), "message"),
+        counted(count(|one| one.events), "event")
+    )
+}
