@@ -57,8 +57,8 @@ pub mod upgrade;
 
 pub use amplifier_session_api as api;
 pub use amplifier_session_core::{
-    Error, ErrorField, ErrorKind, ErrorOption, Result, Scope, SessionStorage, StorageSettings, Viewer,
-    backend, content, events, metadata, model, search, storage, text,
+    Backoff, Error, ErrorField, ErrorKind, ErrorOption, Result, Scope, SessionStorage, StorageSettings,
+    Viewer, backend, content, events, metadata, model, search, storage, text,
 };
 // For the command line.
 #[doc(hidden)]

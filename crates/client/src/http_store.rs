@@ -63,6 +63,17 @@ struct TokenOwner {
     user_id: UserId,
 }
 
+/// The answer of `/v1/sessions/{id}`, as far as it matters here.
+#[derive(Debug, Deserialize)]
+struct FoundSession {
+    session: IdOfSession,
+}
+
+#[derive(Debug, Deserialize)]
+struct IdOfSession {
+    session_id: SessionId,
+}
+
 impl HttpStore {
     /// The store of the server at `address`, for the owner of `token`. Nothing is sent yet.
     ///
@@ -91,6 +102,16 @@ impl HttpStore {
     #[must_use]
     pub fn address(&self) -> &ServerAddress {
         &self.requests.address
+    }
+
+    /// The id of the session that an address names: an id, a unique prefix, or `latest`.
+    ///
+    /// # Errors
+    ///
+    /// `SessionNotFound`; errors of the connection.
+    pub async fn find_session(&self, address: &str) -> Result<SessionId> {
+        let found: Result<FoundSession> = self.requests.json(&["v1", "sessions", address], &[]).await;
+        found.map(|found| found.session.session_id).map_err(|error| error.with("session", address))
     }
 
     /// Checks that the token belongs to this user: the server takes only sessions of its owner.

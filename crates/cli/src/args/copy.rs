@@ -15,6 +15,9 @@ Sessions that the target already has are skipped. If the target has a session wi
 session is left alone and listed, unless --replace is given. If the command is interrupted, run it again: it continues where \
 it stopped.
 
+From a server, all sessions of its token's user are copied, without vectors: only what the target lacks, and nothing is \
+deleted. The token is in AMPLIFIER_SESSIONS_TOKEN, or by host in credentials.toml beside the configuration.
+
 After it is written, each session is read again from the target, and must have the same digest as in the source.
 
 Vectors are copied if both stores have vectors of the same model, or the target has none. If the target has vectors of \
@@ -31,9 +34,10 @@ Examples:
   amplifier-sessions copy --to duckdb:~/sessions.duckdb
   amplifier-sessions copy --from duckdb:old.duckdb --to sqlite:new.sqlite --scope all
   amplifier-sessions copy --to sqlite:/mnt/team.sqlite --project -home-ana-payments --since 7d
-  amplifier-sessions copy --to duckdb:~/sessions.duckdb --replace")]
+  amplifier-sessions copy --to duckdb:~/sessions.duckdb --replace
+  amplifier-sessions copy --from https://sessions.example.com --to sqlite:~/.amplifier/sessions.sqlite")]
 pub(crate) struct CopyArgs {
-    /// The store to copy from; by default the configured one
+    /// The store to copy from, or the address of a server (see `serve`); by default the configured one
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) from: Option<String>,
     /// The store to copy to

@@ -75,6 +75,8 @@ pub(crate) use models::{InstallModelArgs, ModelsAction, ModelsArgs, VerifyModelA
 pub(crate) use moved::{new_name, use_new_name};
 pub(crate) use parse::{parse_arguments, parse_arguments_for};
 pub(crate) use push::PushArgs;
+#[cfg(feature = "client")]
+pub(crate) use push::server_address;
 pub(crate) use query::{CURRENT_SESSION, QueryArgs};
 pub(crate) use quickstart::QuickstartArgs;
 pub(crate) use restore::RestoreArgs;

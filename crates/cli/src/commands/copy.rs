@@ -35,6 +35,10 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     if let Some(from) = &args.from {
         app.global.store.clone_from(from);
     }
+    #[cfg(feature = "client")]
+    if let Some(server) = super::pull::server_of(&app.global.store)? {
+        return super::pull::copy(app, server, args).await;
+    }
     let from = app.store_url()?;
     let to = StoreUrl::parse(&args.to, app.home.as_deref())?;
     check_different(&from, &to)?;

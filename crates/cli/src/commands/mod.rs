@@ -20,6 +20,8 @@ mod masking;
 mod mcp;
 mod models;
 mod prune;
+#[cfg(feature = "client")]
+mod pull;
 #[cfg_attr(not(feature = "client"), path = "push_unsupported.rs")]
 mod push;
 mod pushed;

@@ -110,7 +110,10 @@ fn selection(app: &App) -> Result<PushSelection, Failure> {
     }
     let folders = app.config.paths("push.exclude");
     let folders = folders.iter().map(|folder| folder.to_string_lossy().into_owned());
-    Ok(PushSelection::default().with_sources(sources).without_folders(folders)?)
+    PushSelection::default().with_sources(sources).without_folders(folders).map_err(|error| {
+        let message = format!("{}: push.exclude {}", app.config.origin("push.exclude"), error.message());
+        Failure::wrong_use(message, "for example exclude = [\"/home/ana/private\", \"**/scratch\"]")
+    })
 }
 
 /// Says what is sent, if this store has sent nothing to the server before.

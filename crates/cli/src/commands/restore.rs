@@ -23,6 +23,8 @@ use crate::{
 const LISTED: usize = 10;
 
 pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Failure> {
+    #[cfg(feature = "client")]
+    let pulled = super::pull::into_temporary(app, &args.sessions).await?;
     let reader = app.patient_reader().await?;
     let project = app.sessions_of(&reader, &args.place).await?;
     let options = RestoreOptions::new(&args.to, reader.scope.clone())
@@ -48,6 +50,10 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
     let outcome = outcome(&report.failed);
     report_damage(&report.damaged)?;
     outcome?;
+    #[cfg(feature = "client")]
+    if let Some(pulled) = pulled {
+        pulled.report()?;
+    }
     Ok(Outcome::found(found))
 }
 

@@ -45,6 +45,8 @@ mod output_syntax;
 mod outside;
 #[cfg(unix)]
 mod pager;
+#[cfg(all(unix, feature = "client", feature = "server", feature = "watch"))]
+mod push;
 #[cfg(unix)]
 mod read_only;
 mod repositories;

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use crate::support::Home;
 
 /// A server that runs.
-struct Server {
+pub(crate) struct Server {
     process: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(home: &Home, options: &[&str]) -> Self {
+    pub(crate) fn start(home: &Home, options: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--embedding", "none"][..], options].concat();
         let mut process =
             home.process(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -30,7 +30,7 @@ impl Server {
     }
 
     /// The status and the body of an answer.
-    fn get(&self, path: &str, token: &str) -> (u16, String) {
+    pub(crate) fn get(&self, path: &str, token: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let host = &self.address;
         let request = format!(
@@ -50,6 +50,14 @@ impl Server {
         let mut rest = String::new();
         self.process.stdout.take().unwrap().read_to_string(&mut rest).unwrap();
         (code, rest)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended is gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 

@@ -12,6 +12,7 @@ mod feed;
 mod live;
 mod live_client;
 mod reading;
+mod rows;
 mod running;
 mod scope;
 mod scope_of_changes;

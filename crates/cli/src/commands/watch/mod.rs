@@ -3,15 +3,19 @@
 mod messages;
 mod metrics;
 mod notify;
+#[cfg(feature = "client")]
+mod push;
 
 use std::{
+    future::Future,
+    pin::Pin,
     sync::{Arc, Once},
     time::Duration,
 };
 
 use amplifier_session_api::{ApiCaller, ApiError, Notice, Reach, opening};
 use amplifier_session_storage::{
-    Error, ErrorField, OpenOptions, Scope, SessionStorage, StoreUrl,
+    Error, ErrorField, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
     backend::SessionQuery,
     model::UserId,
     open_at,
@@ -37,6 +41,9 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
     let json = args.log_format == LogFormat::Json;
     let targets = targets(app, &args.what, json)?;
     let options = options(app, &args.what)?;
+    // It ends when this is dropped.
+    #[cfg(feature = "client")]
+    let _pushing = push::begin(app, &args.what, &sending_store(app, &args.what, json)?, json)?;
     let metrics = Arc::new(Metrics::default());
     let server = match args.what.metrics {
         Some(address) => Some(metrics::serve(metrics::listen(address).await?, Arc::clone(&metrics))),
@@ -74,52 +81,73 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
 /// Checks what can be checked before a watcher starts.
 pub(super) fn check(app: &App, args: &WatchedArgs) -> Result<(), Failure> {
     targets(app, args, false)?;
+    #[cfg(feature = "client")]
+    push::pushing(app, args)?;
     options(app, args).map(drop)
 }
 
+/// Opens a store that is watched.
+type WatchedStore =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<SessionStorage, Error>> + Send>> + Send + Sync>;
+
 /// The selected store, and those of `--also-store`.
 fn targets(app: &App, args: &WatchedArgs, json: bool) -> Result<Vec<WatchTarget>, Failure> {
-    let settings = match args.events {
-        Some(events) => app.settings_of_secrets()?.with_events(events.into()),
-        None => app.settings()?,
-    };
-    let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(settings);
     let mut urls = vec![app.store_url()?];
     for url in &args.also_store {
         urls.push(StoreUrl::parse(url, app.home.as_deref())?);
     }
+    let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(settings(app, args)?);
+    let target = |url: StoreUrl| {
+        let open = opener(app, &options, url.clone(), json)?;
+        Ok(WatchTarget::new(url.to_string(), move || open()).with_exclusive(is_exclusive(&url)))
+    };
+    urls.into_iter().map(target).collect()
+}
+
+/// Whether only one process at a time can open the store for writing.
+fn is_exclusive(url: &StoreUrl) -> bool {
+    url.file().is_some() && url.backend().read_only
+}
+
+/// Opens the selected store to send from it, which needs no vectors.
+#[cfg(feature = "client")]
+fn sending_store(app: &App, args: &WatchedArgs, json: bool) -> Result<WatchedStore, Failure> {
+    // It may be the first to open the store.
+    opener(app, &app.open_options()?.with_settings(settings(app, args)?), app.store_url()?, json)
+}
+
+fn settings(app: &App, args: &WatchedArgs) -> Result<StorageSettings, Failure> {
+    Ok(match args.events {
+        Some(events) => app.settings_of_secrets()?.with_events(events.into()),
+        None => app.settings()?,
+    })
+}
+
+fn opener(app: &App, options: &OpenOptions, url: StoreUrl, json: bool) -> Result<WatchedStore, Failure> {
     // A user given by name owns the sessions, even if the store has sessions of other users.
     let user = match app.global.user {
         Some(_) => None,
         None => Some(app.who()?.0.user_id),
     };
-    Ok(urls.into_iter().map(|url| target(url, options.clone(), user.clone(), json)).collect())
+    let options = options.clone();
+    Ok(Arc::new(move || Box::pin(open(url.clone(), options.clone(), user.clone(), json))))
 }
 
-fn target(url: StoreUrl, options: OpenOptions, user: Option<UserId>, json: bool) -> WatchTarget {
-    // Only one process at a time can open such a file for writing.
-    let is_exclusive = url.file().is_some() && url.backend().read_only;
-    let open = {
-        let url = url.clone();
-        move || {
-            let (url, options, user) = (url.clone(), options.clone(), user.clone());
-            Box::pin(async move {
-                let storage = open_at(&url, options).await?;
-                if let Some(reason) = storage.backend().info().read_only {
-                    return Err(Error::validation(
-                        ErrorField::Store,
-                        format!("the store is read-only: {reason}"),
-                    ));
-                }
-                if let Some(user) = user {
-                    warn_of_other_user(&storage, &user, json).await?;
-                }
-                check_masking(&storage).await?;
-                Ok(storage)
-            }) as _
-        }
-    };
-    WatchTarget::new(url.to_string(), open).with_exclusive(is_exclusive)
+async fn open(
+    url: StoreUrl,
+    options: OpenOptions,
+    user: Option<UserId>,
+    json: bool,
+) -> Result<SessionStorage, Error> {
+    let storage = open_at(&url, options).await?;
+    if let Some(reason) = storage.backend().info().read_only {
+        return Err(Error::validation(ErrorField::Store, format!("the store is read-only: {reason}")));
+    }
+    if let Some(user) = user {
+        warn_of_other_user(&storage, &user, json).await?;
+    }
+    check_masking(&storage).await?;
+    Ok(storage)
 }
 
 /// Checks that secrets in stored lines would not be masked for the first time, which only a person can decide.

@@ -324,19 +324,11 @@ impl Push<'_> {
             }
             // It was deleted in the meantime.
             Err(error) if error.kind() == ErrorKind::SessionNotFound => {}
-            Err(error) => return Err(self.better_reason(open, error).await),
+            Err(error) => return Err(better_reason(open, error).await),
         }
         let is_full = open.encoder.bytes() >= self.options.stream_bytes;
         self.upload = Some(open);
         if is_full { self.close().await } else { Ok(()) }
-    }
-
-    /// If the other end has closed the stream, it knows the reason.
-    async fn better_reason(&self, open: OpenUpload, error: crate::Error) -> crate::Error {
-        match open.upload.finish().await {
-            Err(reason) => reason,
-            Ok(_) => error,
-        }
     }
 
     /// Ends the stream, and records what became of its sessions.
@@ -400,6 +392,14 @@ impl Push<'_> {
             let reason = "the session changes faster than it can be sent";
             self.report.failed.push(TransferFailure::new(&queued.id, reason));
         }
+    }
+}
+
+/// If the other end has closed the stream, it knows the reason.
+async fn better_reason(open: OpenUpload, error: crate::Error) -> crate::Error {
+    match open.upload.finish().await {
+        Err(reason) => reason,
+        Ok(_) => error,
     }
 }
 
