@@ -34,13 +34,13 @@ static GENERAL: &[Setting] = &[
     Setting::list(
         "push.sources",
         "AMPLIFIER_SESSIONS_PUSH_SOURCES",
-        "The programs whose sessions are sent to servers: amplifier, amplifier-agent",
+        "The programs whose sessions are sent: amplifier, amplifier-agent",
     )
     .with_default("amplifier"),
     Setting::list(
         "push.exclude",
         "AMPLIFIER_SESSIONS_PUSH_EXCLUDE",
-        "Folders whose sessions are not sent to servers, and those below them; with * and **",
+        "Folders whose sessions are not sent, with those below them",
     ),
     Setting::choice(
         "events",
