@@ -65,7 +65,7 @@ struct TokenOwner {
 
 /// The answer of `/v1/sessions/{id}`, as far as it matters here.
 #[derive(Debug, Deserialize)]
-struct FoundSession {
+struct SessionAnswer {
     session: IdOfSession,
 }
 
@@ -110,7 +110,7 @@ impl HttpStore {
     ///
     /// `SessionNotFound`; errors of the connection.
     pub async fn find_session(&self, address: &str) -> Result<SessionId> {
-        let found: Result<FoundSession> = self.requests.json(&["v1", "sessions", address], &[]).await;
+        let found: Result<SessionAnswer> = self.requests.json(&["v1", "sessions", address], &[]).await;
         found.map(|found| found.session.session_id).map_err(|error| error.with("session", address))
     }
 
@@ -185,7 +185,7 @@ impl RowOrigin for HttpStore {
         self.check_user(&rows.session.user_id).await?;
         let path = ["v1", "rows", rows.session.session_id.as_str()];
         let mut response = self.requests.get(&path, &parameters_of(rows)).await?;
-        let broken = |error| self.requests.named(transport_error(error, CONNECTION));
+        let broken = |error| self.requests.broken(error);
         while let Some(bytes) = response.chunk().await.map_err(broken)? {
             sink.put(bytes.to_vec()).await?;
         }
@@ -213,6 +213,12 @@ impl HttpRequests {
     /// An error with the address of the server.
     pub(crate) fn named(&self, error: Error) -> Error {
         error.at(&self.address)
+    }
+
+    /// The error of a connection.
+    fn broken(&self, error: reqwest::Error) -> Error {
+        let hint = "check the address, the network, and whether `serve` runs there";
+        self.named(transport_error(error, CONNECTION).with_hint(hint))
     }
 
     async fn json<T: DeserializeOwned>(&self, path: &[&str], parameters: &[(&str, String)]) -> Result<T> {
@@ -262,7 +268,7 @@ impl HttpRequests {
         let request =
             request.header(AUTHORIZATION, self.authorization.clone()).header(VERSION_HEADER, VERSION);
         let sent = request.send().await;
-        let response = sent.map_err(|error| self.named(transport_error(error, CONNECTION)))?;
+        let response = sent.map_err(|error| self.broken(error))?;
         if let Some(server) = response.headers().get(VERSION_HEADER).and_then(|version| version.to_str().ok())
             && !work_together(VERSION, server)
         {

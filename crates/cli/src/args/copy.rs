@@ -35,7 +35,7 @@ Examples:
   amplifier-sessions copy --from duckdb:old.duckdb --to sqlite:new.sqlite --scope all
   amplifier-sessions copy --to sqlite:/mnt/team.sqlite --project -home-ana-payments --since 7d
   amplifier-sessions copy --to duckdb:~/sessions.duckdb --replace
-  amplifier-sessions copy --from https://sessions.example.com --to sqlite:~/.amplifier/sessions.sqlite")]
+  amplifier-sessions copy --from https://sessions.example.com --to sqlite:mine.sqlite")]
 pub(crate) struct CopyArgs {
     /// The store to copy from, or the address of a server (see `serve`); by default the configured one
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]

@@ -6,7 +6,7 @@ use super::Cli;
 use crate::render::wrap::wrapped_words;
 
 /// Words that mark an example as needing a feature, and whether this build has that feature.
-const NEEDED: [(&str, bool); 7] = [
+const NEEDED: [(&str, bool); 10] = [
     ("duckdb:", cfg!(feature = "duckdb-system")),
     ("cosmos:", cfg!(feature = "cosmos")),
     ("postgres:", cfg!(feature = "postgres")),
@@ -14,6 +14,9 @@ const NEEDED: [(&str, bool); 7] = [
     ("local:", cfg!(feature = "local-transformer")),
     ("openai", cfg!(feature = "openai")),
     ("azure-openai", cfg!(feature = "azure-openai")),
+    ("--push", cfg!(feature = "client")),
+    ("--from https:", cfg!(feature = "client")),
+    ("--store https:", cfg!(feature = "client")),
 ];
 
 /// The commands in the groups of the help.
@@ -154,7 +157,9 @@ mod tests {
                 Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
                 Err(error) => panic!("{example}\n{words:?}\n{error}"),
             }
-            for pair in words.windows(2).filter(|pair| matches!(&*pair[0], "--store" | "--also-store")) {
+            let stores = words.windows(2).filter(|pair| matches!(&*pair[0], "--store" | "--also-store"));
+            // `restore` also takes the address of a server.
+            for pair in stores.filter(|pair| !pair[1].starts_with("https:")) {
                 StoreUrl::parse(&pair[1], home).unwrap_or_else(|error| panic!("{example}: {error}"));
             }
             for url in words.iter().filter(|word| word.starts_with("duckdb:") || word.starts_with("cosmos:"))

@@ -28,23 +28,23 @@ pub(super) struct Pushing {
     pub(super) selection: PushSelection,
 }
 
-impl Pushing {
-    /// The servers that are named or configured. Their tokens are looked up before anything is read.
-    pub(super) fn of(app: &App, args: &PushArgs) -> Result<Self, Failure> {
-        let mut addresses = args.push.clone();
-        if addresses.is_empty() {
-            for text in app.config.list("push.to") {
-                addresses.push(configured_server(app, text)?);
-            }
+/// The servers that are named or configured. Their tokens are looked up before anything is read.
+pub(super) fn servers(app: &App, args: &PushArgs) -> Result<Pushing, Failure> {
+    let mut addresses = args.push.clone();
+    if addresses.is_empty() {
+        for text in app.config.list("push.to") {
+            addresses.push(configured_server(app, text)?);
         }
-        let mut seen = BTreeSet::new();
-        addresses.retain(|address| seen.insert(address.clone()));
-        let hosts: BTreeSet<String> = addresses.iter().map(ServerAddress::host).collect();
-        let is_only = hosts.len() == 1;
-        let servers = addresses.into_iter().map(|address| connect(app, address, is_only));
-        Ok(Self { servers: servers.collect::<Result<_, _>>()?, selection: selection(app)? })
     }
+    let mut seen = BTreeSet::new();
+    addresses.retain(|address| seen.insert(address.clone()));
+    let hosts: BTreeSet<String> = addresses.iter().map(ServerAddress::host).collect();
+    let is_only = hosts.len() == 1;
+    let servers = addresses.into_iter().map(|address| connect(app, address, is_only));
+    Ok(Pushing { servers: servers.collect::<Result<_, _>>()?, selection: selection(app)? })
+}
 
+impl Pushing {
     /// Sends what each server lacks of the sessions of a user. A server that fails does not keep the others from getting
     /// them.
     pub(super) async fn run(

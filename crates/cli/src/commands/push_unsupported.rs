@@ -1,4 +1,4 @@
-//! Builds without the client of servers push nothing.
+//! `--push`, in a build without the client of servers.
 
 use amplifier_session_storage::{SessionStorage, model::UserId};
 
@@ -9,17 +9,17 @@ use crate::{
     failure::{Failure, say},
 };
 
-/// No server.
-pub(super) struct Pushing;
+/// No server gets anything.
+pub(super) struct NoServers;
 
-impl Pushing {
-    pub(super) fn of(app: &App, _: &PushArgs) -> Result<Self, Failure> {
-        if !app.config.list("push.to").is_empty() {
-            say("note", "this build has no client for servers, so nothing is sent to those of `push.to`");
-        }
-        Ok(Self)
+pub(super) fn servers(app: &App, _: &PushArgs) -> Result<NoServers, Failure> {
+    if !app.config.list("push.to").is_empty() {
+        say("note", "this build has no client for servers, so nothing is sent to those of `push.to`");
     }
+    Ok(NoServers)
+}
 
+impl NoServers {
     pub(super) async fn run(
         &self,
         _: &SessionStorage,

@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::{
     masking,
-    push::Pushing,
+    push::servers,
     pushed::{self, PushedTo},
     store_folder,
 };
 use crate::{
     app::{App, StoreWriter, with_turns},
-    args::SyncArgs,
+    args::{PushArgs, SyncArgs},
     dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say},
     out::Out,
@@ -64,7 +64,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     let since = dates::parse_optional(args.since.as_deref(), PeriodEnd::Since, &app.now)?;
     // They must exist before a store is created for them.
     let roots = roots::existing(app, &args.root)?;
-    let pushing = Pushing::of(app, &args.push)?;
+    let pushing = servers(app, &args.push)?;
     let settings = match args.events {
         Some(events) => app.settings_of_secrets()?.with_events(events.into()),
         None => app.settings()?,
@@ -85,7 +85,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
             .with_verify(args.verify)
     };
     if args.dry_run {
-        return dry_run(app, settings, options, &pushing).await;
+        return dry_run(app, settings, options, &args.push).await;
     }
     let is_new = !app.store_exists()?;
     let writer = app.writer(settings).await?;
@@ -149,7 +149,7 @@ async fn dry_run(
     app: &mut App,
     settings: StorageSettings,
     options: impl FnOnce(&StoreWriter) -> SyncOptions,
-    pushing: &Pushing,
+    push: &PushArgs,
 ) -> Result<Outcome, Failure> {
     let empty = TemporaryFolder::create()?;
     let url = if app.store_exists()? { app.store_url()? } else { App::temporary_store(empty.path())? };
@@ -157,7 +157,7 @@ async fn dry_run(
     let plan = SyncPlan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;
     let plan = plan.into_sessions();
-    let pushed = pushing.run(&writer.storage, &writer.user, true).await?;
+    let pushed = servers(app, push)?.run(&writer.storage, &writer.user, true).await?;
     if app.out.is_json() {
         app.out.json(&DryRunView { report: &report, plan: &plan, push: &pushed })?;
     } else {

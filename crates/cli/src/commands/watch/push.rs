@@ -18,7 +18,10 @@ use super::{WatchedStore, messages::say};
 use crate::{
     app::App,
     args::WatchedArgs,
-    commands::{push::Pushing, pushed::summary},
+    commands::{
+        push::{Pushing, servers},
+        pushed::summary,
+    },
     failure::Failure,
     render::text::{duration, one_line},
 };
@@ -72,7 +75,7 @@ pub(super) fn begin(
 
 /// The servers, if the store can be used by the watcher and the pushes at the same time.
 pub(super) fn pushing(app: &App, args: &WatchedArgs) -> Result<Pushing, Failure> {
-    let pushing = Pushing::of(app, &args.push)?;
+    let pushing = servers(app, &args.push)?;
     let url = app.store_url()?;
     if !pushing.servers.is_empty() && super::is_exclusive(&url) {
         let message = format!("`watch` can't push from {url}, because only one program at a time can use it");
