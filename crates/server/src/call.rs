@@ -143,7 +143,6 @@ impl CallParts {
         let stream = Mutex::new(stream);
         HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade, stream }
     }
-    }
 }
 
 impl HttpCall {
