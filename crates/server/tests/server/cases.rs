@@ -2,6 +2,8 @@
 
 use amplifier_session_testkit::prelude::{Value, json};
 
+use crate::world::World;
+
 /// A request, without token and scope.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteCase {
@@ -25,14 +27,18 @@ fn with_json(method: &'static str, path: impl Into<String>, body: &Value) -> Rou
     RouteCase { method, path: path.into(), body: Some(("application/json", body.to_string())) }
 }
 
-fn put_line(path: String, line: &Value) -> RouteCase {
-    RouteCase { method: "PUT", path, body: Some(("application/jsonl", line.to_string())) }
+fn with_lines(method: &'static str, path: impl Into<String>, lines: String) -> RouteCase {
+    RouteCase { method, path: path.into(), body: Some(("application/jsonl", lines)) }
 }
 
 /// The requests for a route: about the session `id`, if it is about one. `None` if there is no case for it, which makes
 /// the proof fail.
-pub(crate) fn cases(route: &str, id: &str) -> Option<Vec<RouteCase>> {
-    open(route).or_else(|| lists(route, id)).or_else(|| session(route, id)).or_else(|| changes(route, id))
+pub(crate) fn cases(world: &World, route: &str, id: &str) -> Option<Vec<RouteCase>> {
+    open(route)
+        .or_else(|| lists(route, id))
+        .or_else(|| session(route, id))
+        .or_else(|| changes(route, id))
+        .or_else(|| rows(world, route, id))
 }
 
 fn open(route: &str) -> Option<Vec<RouteCase>> {
@@ -145,12 +151,32 @@ fn changes(route: &str, id: &str) -> Option<Vec<RouteCase>> {
             with_json("POST", "/v1/superseded/delete", &json!({"sessions": [id], "dry_run": true})),
             with_json("POST", "/v1/superseded/delete", &json!({})),
         ],
-        "store_transcript" => vec![put_line(path("/transcript?project=shop&host=laptop"), &line)],
-        "store_events" => vec![put_line(path("/events?project=shop&host=laptop"), &event)],
+        "store_transcript" => {
+            vec![with_lines("PUT", path("/transcript?project=shop&host=laptop"), line.to_string())]
+        }
+        "store_events" => {
+            vec![with_lines("PUT", path("/events?project=shop&host=laptop"), event.to_string())]
+        }
         "store_metadata" => {
             let path = path("/metadata?project=shop&host=laptop");
             vec![with_json("PUT", path, &json!({"name": "sent"}))]
         }
+        _ => return None,
+    })
+}
+
+fn rows(world: &World, route: &str, id: &str) -> Option<Vec<RouteCase>> {
+    let path = format!("/v1/rows/{id}");
+    Some(match route {
+        "row_extents" => vec![get("/v1/rows/extents"), get(format!("/v1/rows/extents?session={id}"))],
+        "read_rows" => {
+            let zeros = "0".repeat(64);
+            vec![get(format!("{path}?after_message=1&digest={zeros}")), get(path)]
+        }
+        "write_rows" => vec![
+            with_lines("POST", "/v1/rows?dry_run", world.stream(id)),
+            with_lines("POST", "/v1/rows", world.stream(id)),
+        ],
         _ => return None,
     })
 }

@@ -42,7 +42,7 @@ async fn push(from: &SessionStorage, to: &HttpStore) -> Result<PushReport> {
 }
 
 /// The stream of a session.
-async fn stream(from: &SessionStorage, target: &IngestTarget) -> Vec<u8> {
+pub(crate) async fn stream(from: &SessionStorage, target: &IngestTarget) -> Vec<u8> {
     let (mut encoder, mut bytes) = (RowEncoder::new().unwrap(), KeptBytes::default());
     let rows = SendRows::new(target.key.clone());
     from.exchange().send(&rows, &mut encoder, &mut bytes).await.unwrap();

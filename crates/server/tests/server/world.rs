@@ -1,13 +1,13 @@
 //! Random users with teams, organisations, tokens and sessions, for the proof of scope.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use amplifier_session_api::{AccessRight, Reach};
 use amplifier_session_core::content::Redaction;
 use amplifier_session_server::NewToken;
 use amplifier_session_testkit::{Random, WordRedactor, lines, prelude::*};
 
-use crate::{Running, client::Request};
+use crate::{Running, client::Request, rows::stream};
 
 /// No name is a part of another word of a response.
 const USERS: [&str; 4] = ["person-ax", "person-bx", "person-cx", "person-dx"];
@@ -54,6 +54,8 @@ pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) sessions: Vec<KnownSession>,
     pub(crate) tokens: Vec<KnownToken>,
+    /// Streams of other stores, by the id of the session in them. Each is of one of the users.
+    streams: BTreeMap<String, String>,
 }
 
 impl World {
@@ -82,7 +84,13 @@ impl World {
             }
         })
         .await;
-        Self { server, random, sessions, tokens }
+        let streams = streams(&mut random, &sessions).await;
+        Self { server, random, sessions, tokens, streams }
+    }
+
+    /// The stream of another store, of a session with this id.
+    pub(crate) fn stream(&self, id: &str) -> String {
+        self.streams.get(id).cloned().unwrap_or_default()
     }
 
     /// The sessions as they are stored now.
@@ -144,6 +152,20 @@ async fn store(storage: &SessionStorage, session: &KnownSession, sharing: &Shari
     let edit = SessionEdit::default().set_description(format!("about {word}").as_str()).set_tags([word]);
     storage.sessions().update_session(key, &edit).await.unwrap();
     storage.sessions().share_session(key, sharing).await.unwrap();
+}
+
+/// A stream for the id of each session, which belongs to any user in the other store.
+async fn streams(random: &mut Random, sessions: &[KnownSession]) -> BTreeMap<String, String> {
+    let other = SessionStorage::new(Arc::new(MemoryBackend::new()));
+    let mut streams = BTreeMap::new();
+    for KnownSession { key, .. } in sessions {
+        let target = target_of(random.one::<&str>(&USERS), "shop", key.session_id.as_str());
+        let lines = whole(vec![lines::user("why is the pool empty")]);
+        other.ingestion().sync_transcript_lines(&target, lines).await.unwrap();
+        let stream = String::from_utf8(stream(&other, &target).await).unwrap();
+        streams.insert(key.session_id.to_string(), stream);
+    }
+    streams
 }
 
 fn sharing(random: &mut Random) -> Sharing {
