@@ -14,6 +14,7 @@ fn known_forms_are_certain() {
         format!("gh{}{}", "p_", random(ALNUM, 36, 1)),
         format!("AK{}{}", "IA", random(UPPER, 16, 2)),
         format!("ey{}.ey{}.{}", random(ALNUM, 30, 3), random(ALNUM, 60, 4), random(ALNUM, 43, 5)),
+        format!("am{}{}_{}_{}", "s_", random(ALNUM, 8, 21), random(ALNUM, 43, 22), random(HEX, 8, 23)),
         format!("-----BEGIN {0} KEY-----\n{1}\n{1}\n-----END {0} KEY-----", "PRIVATE", random(BASE64, 64, 6)),
     ] {
         for text in

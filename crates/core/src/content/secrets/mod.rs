@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The version of the rules for masking lines. If it increases, masked stores are masked again.
-pub const MASKING: u32 = 1;
+pub const MASKING: u32 = 2;
 
 /// The minimum length of a string, in bytes, that can contain the name and the value of a secret.
 const SHORTEST: usize = 6;
