@@ -26,6 +26,7 @@ const STRUCTURE: [&str; 12] = [
 
 /// The part of a message's text that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Truncated {
     /// Number of characters shown.
     pub shown: usize,

@@ -10,6 +10,7 @@ use crate::{ApiError, InvalidRequest, Notice};
 
 /// Why a field of a query can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "problem", rename_all = "snake_case")]
 pub enum FieldProblem {
     /// There is no such role.
@@ -45,6 +46,7 @@ pub enum FieldProblem {
 
 /// A condition of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum SearchCondition {
     /// A field of the query.

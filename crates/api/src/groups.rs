@@ -52,6 +52,7 @@ impl GroupedResult for TurnResult {
 
 /// A session with its best results: messages or turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundSession<Found = FoundMessage> {
     /// The short id of the session.
     pub session: String,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why an answer may lack something that is in the store or in the session folders.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum IncompleteReason {
     /// Changes of session folders were not read first. Only a face on their machine reads them.
@@ -46,6 +47,7 @@ pub enum IncompleteReason {
 
 /// Why changes of session folders were not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RefreshGap {
     /// The refresh is turned off.

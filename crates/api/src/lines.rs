@@ -29,6 +29,7 @@ pub struct LinesRequest {
 
 /// The messages or events of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineRange {
     /// The number of the first one, as it was requested.
     pub from: u32,

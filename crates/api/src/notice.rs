@@ -10,6 +10,7 @@ use crate::fields::{FieldProblem, SearchCondition};
 
 /// A remark about a request or its answer. A face puts it into words, with the names of its own commands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
     /// A sentence of the storage.
@@ -234,6 +235,7 @@ pub enum Notice {
 
 /// A kind of thing that an operation finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FoundKind {
     /// Messages.
@@ -260,6 +262,7 @@ pub enum FoundKind {
 
 /// The message nearest in meaning to a query that matches nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NearestMessage {
     /// Its address.
     pub address: String,

@@ -20,6 +20,7 @@ use crate::{
 
 /// A session with its title.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionView {
     /// The session.
     #[serde(flatten)]
@@ -74,6 +75,7 @@ impl Estimated {
 
 /// A session after a change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangedView {
     /// The session.
     pub session: SessionView,
@@ -87,7 +89,8 @@ impl From<&Session> for ChangedView {
 
 /// A line of a transcript or an event log. In JSON, it is as [`line()`] returns it, or `null`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LineView(pub RawJson);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineView(#[cfg_attr(feature = "schema", schemars(with = "serde_json::Value"))] pub RawJson);
 
 impl Serialize for LineView {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -104,6 +107,7 @@ impl<'de> Deserialize<'de> for LineView {
 
 /// A message with its original line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessageView {
     /// The id.
     pub id: String,
@@ -192,6 +196,7 @@ impl MessageView {
 
 /// An event, with its line if requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventView {
     /// The event.
     #[serde(flatten)]

@@ -14,6 +14,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The key in the context of an error that names who holds the lock that a call waited for.
 pub const HELD_BY: &str = "held by";
+/// The context of a `Conflict` of a change that was only to be made to a session as its caller has seen it: see
+/// [`SessionStorage::only_unchanged`](crate::SessionStorage::only_unchanged).
+pub const CHANGED_SINCE: &str = "changed since";
 
 type ErrorSource = Box<dyn std::error::Error + Send + Sync + 'static>;
 

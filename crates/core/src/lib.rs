@@ -24,7 +24,7 @@ mod times;
 
 pub use backoff::Backoff;
 pub use blocking::blocking;
-pub use error::{Error, ErrorField, ErrorKind, ErrorOption, HELD_BY, Result};
+pub use error::{CHANGED_SINCE, Error, ErrorField, ErrorKind, ErrorOption, HELD_BY, Result};
 pub use known::{KnownPart, known_json};
 pub use scope::{Scope, SessionReaders, Viewer};
 pub use secret::Secret;

@@ -20,6 +20,8 @@ pub(crate) enum HttpAnswer {
         text: Vec<u8>,
         /// Its version for `If-None-Match`, if it is not that of the text.
         tag: Option<String>,
+        /// The number of rows that it is about, for the audit log.
+        rows: Option<u64>,
     },
     /// A stream, for a file with this name.
     Stream {
@@ -39,19 +41,35 @@ impl HttpAnswer {
     /// any.
     pub(crate) fn of<T: Serialize>(answer: &ApiAnswer<T>) -> Result<Self, HttpProblem> {
         let text = text(&answer.response)?;
-        Ok(Self::Json { text: with_remarks(text, &answer.notices)?, tag: None })
+        Ok(Self::Json { text: with_remarks(text, &answer.notices)?, tag: None, rows: None })
     }
 
     /// An object.
     pub(crate) fn json(value: &impl Serialize) -> Result<Self, HttpProblem> {
-        Ok(Self::Json { text: text(value)?, tag: None })
+        Ok(Self::Json { text: text(value)?, tag: None, rows: None })
     }
 
     /// Sets the version.
     pub(crate) fn with_tag(self, version: Option<String>) -> Self {
         match self {
-            Self::Json { text, .. } => Self::Json { text, tag: version },
+            Self::Json { text, rows, .. } => Self::Json { text, tag: version, rows },
             other => other,
+        }
+    }
+
+    /// Sets the number of rows that were read or written, for the audit log; of sessions, if it lists or deletes them.
+    pub(crate) fn with_rows(self, rows: u64) -> Self {
+        match self {
+            Self::Json { text, tag, .. } => Self::Json { text, tag, rows: Some(rows) },
+            other => other,
+        }
+    }
+
+    /// The number of rows, if it is known.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        match self {
+            Self::Json { rows, .. } => *rows,
+            _ => None,
         }
     }
 
@@ -59,7 +77,7 @@ impl HttpAnswer {
     /// of their request.
     pub(crate) fn into_response(self, is_kept: bool, asked: &HeaderMap) -> Response {
         match self {
-            Self::Json { text, tag } => json_response(text, tag, is_kept, asked),
+            Self::Json { text, tag, .. } => json_response(text, tag, is_kept, asked),
             Self::Stream { body, content_type, file } => {
                 let mut response = Response::new(body);
                 let headers = response.headers_mut();

@@ -31,6 +31,12 @@ pub(crate) struct AuditEntry<'a> {
     /// The address of the session that the path names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<&'a str>,
+    /// The rows that were read or written; sessions, if they were listed or deleted. Absent if they were not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rows: Option<u64>,
+    /// The trace that it belongs to, if the client names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<&'a str>,
     pub(crate) status: u16,
     /// Milliseconds.
     pub(crate) ms: u64,
@@ -74,6 +80,8 @@ mod tests {
             user: Some("ana"),
             route: Some("session"),
             session: Some("7f3c\n"),
+            rows: Some(2),
+            trace: None,
             status: 200,
             ms: 3,
             address: "127.0.0.1".parse().unwrap(),
@@ -85,7 +93,7 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_eq!(
             lines[0],
-            r#"{"time":"1970-01-01T00:00:00.000000Z","request":"r1","token":"abc","user":"ana","route":"session","session":"7f3c\n","status":200,"ms":3,"address":"127.0.0.1"}"#
+            r#"{"time":"1970-01-01T00:00:00.000000Z","request":"r1","token":"abc","user":"ana","route":"session","session":"7f3c\n","rows":2,"status":200,"ms":3,"address":"127.0.0.1"}"#
         );
     }
 }

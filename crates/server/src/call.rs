@@ -5,12 +5,16 @@
 //! [`StoreHandles::answers`], which reads no session.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace};
-use amplifier_session_core::{SessionStorage, model::Timestamp};
+use amplifier_session_core::{
+    Scope, SessionStorage,
+    model::{Session, Timestamp, UserId},
+};
 use amplifier_session_mcp::{AccessError, OpenedSessions};
 use axum::{
     body::Bytes,
@@ -27,6 +31,7 @@ use crate::{
     body_stream::BodyStream,
     cursor,
     problem::HttpProblem,
+    quota::StoredAmount,
     routes::HttpRoute,
     settings::ServerError,
     sign_in::SignedIn,
@@ -46,6 +51,8 @@ pub struct StoreHandles {
     writes: SessionStorage,
     /// Sessions were changed.
     changed: Arc<Notify>,
+    /// The users with rows that came without vectors, and that there are some.
+    without_vectors: Arc<(Mutex<BTreeSet<UserId>>, Notify)>,
 }
 
 impl StoreHandles {
@@ -60,7 +67,7 @@ impl StoreHandles {
             return Err(ServerError::new("secrets can't be masked: the store has no rules for them", ""));
         }
         reads.backend().prioritize();
-        Ok(Self { reads, writes, changed: Arc::default() })
+        Ok(Self { reads, writes, changed: Arc::default(), without_vectors: Arc::default() })
     }
 
     /// The handle for a request that needs `right`. It masks secrets in what it reads, except those of the caller.
@@ -95,6 +102,37 @@ impl StoreHandles {
                 tracing::warn!(%error, "the search index was not updated");
             }
         }
+    }
+
+    /// Makes the vectors of rows that came without, for ever: user by user, in steps of a limited size. Those that were
+    /// pending before are made at the next write of their user, or by `embeddings backfill`.
+    pub(crate) async fn keep_vectors(self) {
+        let (users, some) = &*self.without_vectors;
+        loop {
+            some.notified().await;
+            loop {
+                let next = users.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
+                let Some(user) = next else { break };
+                let failed = match self.writes.vectors().embed_pending(&user, None).await {
+                    Ok(report) => report.failure,
+                    Err(error) => Some(error),
+                };
+                if let Some(error) = failed {
+                    tracing::warn!(%error, "vectors were not made");
+                }
+                self.note_change();
+            }
+        }
+    }
+
+    /// The number of messages whose vectors are not made yet. `None` if the server makes none, or can't count them soon.
+    pub(crate) async fn pending_vectors(&self) -> Option<u64> {
+        self.reads.embedding()?;
+        // Only a number of everyone's messages.
+        let everyone = Scope::Everyone;
+        let counting = self.reads.search().missing_vectors(&everyone);
+        let missing = tokio::time::timeout(READY, counting).await.ok()?.ok()?;
+        Some(missing.map_or(0, |missing| missing.messages))
     }
 
     /// Whether the store answers soon.
@@ -192,6 +230,36 @@ impl HttpCall {
     /// The handshake of a WebSocket.
     pub(crate) fn take_upgrade(&mut self) -> Option<WebSocketUpgrade> {
         self.upgrade.take()
+    }
+
+    /// Lets the server make the vectors of what the caller has stored.
+    pub(crate) fn note_pending_vectors(&self) {
+        if self.storage.embedding().is_none() {
+            return;
+        }
+        let (users, some) = &*self.state.store().without_vectors;
+        let user = self.signed_in.caller().user().clone();
+        users.lock().unwrap_or_else(PoisonError::into_inner).insert(user);
+        some.notify_one();
+    }
+
+    /// Checks that the caller may store more, also another session if `is_new`.
+    pub(crate) async fn check_quota(&self, is_new: bool) -> Result<(), HttpProblem> {
+        let quota = self.signed_in.quota().or(self.state.quota);
+        if quota.is_unlimited() {
+            return Ok(());
+        }
+        let caller = self.signed_in.caller();
+        let own = caller.scope_of_changes(AccessRight::Write).map_err(|error| self.problem(error))?;
+        let counts = self.storage.sessions().get_session_statistics(&own, None).await;
+        let counts = counts.map_err(|error| self.problem(error.into()))?;
+        let stored = StoredAmount { sessions: counts.sessions, rows: counts.messages + counts.events };
+        quota.check(stored, is_new)
+    }
+
+    /// From now on, changes this session only if it is still as it was seen.
+    pub(crate) fn only_unchanged(&mut self, seen: Session) {
+        self.storage = self.storage.clone().only_unchanged(seen);
     }
 
     pub(crate) fn signed_in(&self) -> &SignedIn {

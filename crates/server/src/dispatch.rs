@@ -21,11 +21,13 @@ use crate::{
     body_stream::BodyStream,
     call::CallParts,
     connection::{PeerAddress, RequestId},
+    metrics::OPEN_METRICS,
     problem::HttpProblem,
     query,
     routes::{HttpRoute, OpenPage, OpenRoute, RouteBody, RoutePace},
     sign_in::SignedIn,
     state::ServerState,
+    trace::trace_of,
 };
 
 /// Answers a request for a route.
@@ -50,6 +52,7 @@ pub(crate) async fn answer(
         Ok(signed_in) => answer_caller(&state, signed_in, route, &path, parts, body).await,
         Err(problem) => Err(problem),
     };
+    let rows = answer.as_ref().ok().and_then(HttpAnswer::rows);
     let mut response = match answer {
         Ok(answer) => answer.into_response(route.is_kept(), &headers),
         Err(problem) => problem.into_response(&id),
@@ -57,6 +60,8 @@ pub(crate) async fn answer(
     if by.is_some() {
         response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(VERSION));
     }
+    let took = began.elapsed();
+    state.metrics.answered(route.name, response.status().as_u16(), took);
     record(
         &state,
         &AuditEntry {
@@ -66,8 +71,10 @@ pub(crate) async fn answer(
             user: user.as_ref().map(|user| user.as_str()),
             route: Some(route.name),
             session: session.as_deref(),
+            rows,
+            trace: trace_of(&headers),
             status: response.status().as_u16(),
-            ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             address,
         },
     );
@@ -116,9 +123,13 @@ async fn answer_caller(
     let mut fields = query::fields_of_query(route, path.iter(), query)?;
     let answered = async {
         let most = match route.pace {
-            RoutePace::Store => state.sizes.stored_body,
+            RoutePace::Store if route.body != RouteBody::Json => state.sizes.stored_body,
             RoutePace::Agent => state.sizes.agent_body,
             _ => state.sizes.body,
+        };
+        let _memory = match route.pace {
+            RoutePace::Store => Some(state.limits.body(route.body.reserved(&parts.headers, most)).await?),
+            _ => None,
         };
         let (body, stream) = match route.body {
             RouteBody::Stream(content_type) => {
@@ -179,6 +190,7 @@ fn check_version(headers: &HeaderMap) -> Result<(), HttpProblem> {
 fn record(state: &ServerState, entry: &AuditEntry<'_>) {
     tracing::info!(
         request = entry.request,
+        trace = entry.trace,
         route = entry.route.unwrap_or_default(),
         status = entry.status,
         ms = entry.ms,
@@ -203,6 +215,19 @@ pub(crate) async fn answer_everyone(state: Arc<ServerState>, route: &'static Ope
     let headers = response.headers_mut();
     headers.insert(axum::http::header::CONTENT_TYPE, axum::http::HeaderValue::from_static(route.response));
     response
+}
+
+/// Answers a request for metrics on their own address.
+pub(crate) async fn answer_metrics(state: Arc<ServerState>) -> Response {
+    match state.metrics.text(&state).await {
+        Ok(text) => {
+            let mut response = Response::new(Body::from(text));
+            let content_type = HeaderValue::from_static(OPEN_METRICS);
+            response.headers_mut().insert(axum::http::header::CONTENT_TYPE, content_type);
+            response
+        }
+        Err(problem) => problem.into_response(""),
+    }
 }
 
 /// Answers a request for no route, or with a method that the route does not have. Who has not signed in does not learn

@@ -44,11 +44,17 @@ pub(crate) struct RequestLimits {
     /// The bytes of memory for bodies that are read piece by piece.
     streamed_bodies: Arc<Semaphore>,
     long_lines: Arc<Semaphore>,
+    /// The bytes of memory for bodies that are read as a whole.
+    bodies: Arc<Semaphore>,
+    most_bodies: u32,
+    most_streamed: usize,
 }
 
 impl RequestLimits {
     pub(crate) fn new(limits: &ServerLimits) -> Self {
         let some = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
+        let most_streamed = limits.streamed_bodies.max(BODY_MEMORY as usize);
+        let most_bodies = u32::try_from(limits.bodies.max(limits.stored_body)).unwrap_or(u32::MAX);
         let requests = Quota::per_second(some(limits.requests)).allow_burst(some(limits.request_burst));
         Self {
             requests: RateLimiter::hashmap(requests),
@@ -59,8 +65,11 @@ impl RequestLimits {
             exports: Arc::new(Semaphore::new(limits.exports.max(1))),
             readers: Slots::new(limits.readers),
             most_readers: limits.readers_of_token,
-            streamed_bodies: Arc::new(Semaphore::new(limits.streamed_bodies.max(BODY_MEMORY as usize))),
+            streamed_bodies: Arc::new(Semaphore::new(most_streamed)),
             long_lines: Arc::new(Semaphore::new(1)),
+            bodies: Arc::new(Semaphore::new(most_bodies as usize)),
+            most_bodies,
+            most_streamed,
         }
     }
 
@@ -122,6 +131,24 @@ impl RequestLimits {
         self.readers.all_free().await;
     }
 
+    /// Waits for the memory of a body of at most `bytes`, which is read as a whole.
+    pub(crate) async fn body(&self, bytes: usize) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.most_bodies);
+        let permit = self.bodies.clone().acquire_many_owned(bytes).await;
+        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
+    }
+
+    /// The memory that bodies may use now, in bytes.
+    pub(crate) fn body_bytes(&self) -> usize {
+        (self.most_bodies as usize).saturating_sub(self.bodies.available_permits())
+            + self.most_streamed.saturating_sub(self.streamed_bodies.available_permits())
+    }
+
+    /// The number of readers who wait for changes.
+    pub(crate) fn readers(&self) -> usize {
+        self.readers.taken()
+    }
+
     /// Waits for the memory of a body that is read piece by piece.
     pub(crate) async fn streamed_body(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
         let permit = self.streamed_bodies.clone().acquire_many_owned(BODY_MEMORY).await;
@@ -135,7 +162,6 @@ impl RequestLimits {
     }
 
     /// The number of searches that are waiting.
-    #[cfg(test)]
     pub(crate) fn waiting_searches(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }

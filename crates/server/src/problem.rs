@@ -1,7 +1,7 @@
 //! The reasons why a request has no answer, as `application/problem+json` (RFC 9457).
 
 use amplifier_session_api::{AccessRight, ApiError, InvalidRequest, releases::VERSION, with_causes};
-use amplifier_session_core::{Error, ErrorField, ErrorKind, HELD_BY};
+use amplifier_session_core::{CHANGED_SINCE, Error, ErrorField, ErrorKind, HELD_BY};
 use axum::{
     body::Body,
     http::{HeaderValue, StatusCode, header},
@@ -253,6 +253,9 @@ fn of_request(invalid: &InvalidRequest) -> HttpProblem {
 
 fn of_store(error: &Error) -> HttpProblem {
     let kind = error.kind();
+    if error.context(CHANGED_SINCE).is_some() {
+        return HttpProblem::changed();
+    }
     let status = match kind {
         ErrorKind::SessionNotFound => return session_not_found(),
         ErrorKind::Validation if is_about_request(error) => StatusCode::BAD_REQUEST,
@@ -303,6 +306,7 @@ fn is_about_request(error: &Error) -> bool {
                     | ErrorField::StartSequence
                     | ErrorField::Text
                     | ErrorField::Texts
+                    | ErrorField::Vector
                     | ErrorField::Visibility
                     | ErrorField::Archive
             )

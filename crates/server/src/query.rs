@@ -116,7 +116,7 @@ fn value_of(parameter: &RouteParameter, text: &str) -> Result<Value, HttpProblem
             let chosen: Option<Vec<&str>> = chosen.collect();
             chosen.map(Value::from).ok_or_else(|| wrong(one_of(values)))
         }
-        ParameterKind::Json(_) => Err(wrong("belongs into the body".to_owned())),
+        ParameterKind::Json(_) | ParameterKind::Numbers => Err(wrong("belongs into the body".to_owned())),
     }
 }
 

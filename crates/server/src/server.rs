@@ -35,6 +35,11 @@ const HEADERS: u32 = 32 * 1024;
 /// The requests that an HTTP/2 connection may have at the same time.
 const STREAMS: u32 = 64;
 
+/// The path of metrics on their own address.
+const METRICS: &str = "/metrics";
+/// The connections of those who read metrics.
+const MONITORS: usize = 16;
+
 /// The time that WebSockets have to end after all other connections.
 const SOCKETS: Duration = Duration::from_secs(5);
 
@@ -44,6 +49,7 @@ pub struct SessionServer {
     settings: ServerSettings,
     state: Arc<ServerState>,
     listener: TcpListener,
+    metrics: Option<TcpListener>,
     address: SocketAddr,
 }
 
@@ -63,19 +69,28 @@ impl SessionServer {
             ServerError::new(format!("can't write the audit log: {error}"), "pass another --audit-log")
         })?;
         let sign_in = SignIn::new(tokens, settings.trusted_proxies.clone(), settings.proxy_sign_in.clone());
-        let state = Arc::new(ServerState::new(store, sign_in, settings.limits.clone(), audit));
+        let state = Arc::new(ServerState::new(store, sign_in, &settings, audit));
         let in_use = |error: std::io::Error| {
             ServerError::new(format!("can't listen on {}: {error}", settings.listen), "pass another --listen")
         };
         let listener = TcpListener::bind(settings.listen).map_err(in_use)?;
         let address = listener.local_addr().map_err(in_use)?;
-        Ok(Self { settings, state, listener, address })
+        let metrics = settings.metrics.map(TcpListener::bind).transpose().map_err(|error| {
+            ServerError::new(format!("can't listen for metrics: {error}"), "pass another --metrics")
+        })?;
+        Ok(Self { settings, state, listener, metrics, address })
     }
 
     /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The address on which it listens for requests for metrics, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref()?.local_addr().ok()
     }
 
     /// The address as a URL.
@@ -96,14 +111,16 @@ impl SessionServer {
         stop: impl Future<Output = ()> + Send,
         stop_now: impl Future<Output = ()> + Send,
     ) -> Result<(), ServerError> {
-        let Self { settings, state, listener, address } = self;
+        let Self { settings, state, listener, metrics, address } = self;
         let failed = |error: std::io::Error| ServerError::new(format!("can't listen: {error}"), "");
         let handle = Handle::new();
         let mut server = axum_server::from_tcp(listener).map_err(failed)?.handle(handle.clone());
         limit_requests(&mut server, &settings);
         let server = server.first_request_timeout(settings.limits.headers);
         let connections = connections(&settings, &state, address);
-        let keep_index = state.store().clone().keep_index();
+        let metrics = serve_metrics(metrics, &settings, &state);
+        let (keep_index, keep_vectors) =
+            (state.store().clone().keep_index(), state.store().clone().keep_vectors());
         let (readers, at_once) = (state.clone(), Notify::new());
         let stopping = async {
             stop.await;
@@ -141,8 +158,29 @@ impl SessionServer {
             served = served => served,
             () = stopping => Ok(()),
             () = keep_index => Ok(()),
+            () = keep_vectors => Ok(()),
+            served = metrics => served,
         }
     }
+}
+
+/// Answers requests for metrics on an address of their own, for ever.
+async fn serve_metrics(
+    listener: Option<TcpListener>,
+    settings: &ServerSettings,
+    state: &Arc<ServerState>,
+) -> Result<(), ServerError> {
+    let Some(listener) = listener else { return std::future::pending().await };
+    let failed = |error: std::io::Error| ServerError::new(format!("can't listen for metrics: {error}"), "");
+    let address = listener.local_addr().map_err(failed)?;
+    let mut server = axum_server::from_tcp(listener).map_err(failed)?;
+    limit_requests(&mut server, settings);
+    let (of_request, gate) = (state.clone(), Gate::new(address, false, None));
+    let answer = move || dispatch::answer_metrics(of_request);
+    let router = Router::new().route(METRICS, MethodRouter::new().on(MethodFilter::GET, answer));
+    let slots = ConnectionSlots::new(MONITORS, MONITORS, |_| false);
+    let connections = AcceptedConnections { router, gate: Arc::new(gate), slots };
+    server.first_request_timeout(settings.limits.headers).serve(connections).await.map_err(failed)
 }
 
 /// Sets the limits of hyper. By default, axum-server turns the one for headers off.

@@ -5,7 +5,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 use amplifier_session_api::{AccessRight, Reach};
 use axum::http::HeaderName;
 
-use crate::{network::AddressRange, public_url::PublicUrl, tokens::TokenFile};
+use crate::{network::AddressRange, public_url::PublicUrl, quota::StorageQuota, tokens::TokenFile};
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -26,6 +26,10 @@ pub struct ServerSettings {
     pub tokens: TokenFile,
     /// The file to which a line is added for each request.
     pub audit_log: Option<PathBuf>,
+    /// The address on this machine where everyone reads metrics, without a token. Port 0 is any free port.
+    pub metrics: Option<SocketAddr>,
+    /// How much each user may store, unless their token says otherwise.
+    pub quota: StorageQuota,
     /// The limits.
     pub limits: ServerLimits,
 }
@@ -67,6 +71,8 @@ pub struct ServerLimits {
     pub agent_body: usize,
     /// Bytes of a body with lines to store, also after decompression. Default: 80 MB.
     pub stored_body: usize,
+    /// Bytes of memory for all bodies with lines to store: others wait. At least that of one. Default: 160 MB.
+    pub bodies: usize,
     /// Bytes of a body with sessions of another store, after decompression. It is read piece by piece. Default: 512 MB.
     pub streamed_body: usize,
     /// Bytes of memory for all such bodies, except for one long line: others wait. Default: 64 MB.
@@ -108,6 +114,7 @@ impl Default for ServerLimits {
             body: 1_000_000,
             agent_body: 256_000,
             stored_body: 80_000_000,
+            bodies: 160_000_000,
             streamed_body: 512_000_000,
             streamed_bodies: 64 << 20,
             piece: Duration::from_secs(30),
@@ -139,6 +146,8 @@ impl ServerSettings {
             proxy_sign_in: None,
             tokens,
             audit_log: None,
+            metrics: None,
+            quota: StorageQuota::default(),
             limits: ServerLimits::default(),
         }
     }
@@ -174,6 +183,12 @@ impl ServerSettings {
             return wrong(
                 "the server has TLS, or a proxy has it",
                 "pass --behind-proxy, or --tls-cert and --tls-key",
+            );
+        }
+        if self.metrics.is_some_and(|address| !address.ip().is_loopback()) {
+            return wrong(
+                "metrics on an address of their own need no token, so that only this machine may reach it",
+                "pass --metrics with a loopback address such as 127.0.0.1:9464, or read /metrics with a token",
             );
         }
         if self.proxy_sign_in.is_some() && self.trusted_proxies.is_empty() {

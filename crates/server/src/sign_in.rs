@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, header};
 use crate::{
     network::AddressRange,
     problem::HttpProblem,
+    quota::StorageQuota,
     settings::ProxySignIn,
     tokens::{AccessToken, TokenBook},
 };
@@ -33,6 +34,7 @@ pub(crate) struct SignIn {
 pub(crate) struct SignedIn {
     caller: ApiCaller,
     by: String,
+    quota: StorageQuota,
     shown: ShownProof,
 }
 
@@ -47,6 +49,11 @@ enum ShownProof {
 impl SignedIn {
     pub(crate) fn caller(&self) -> &ApiCaller {
         &self.caller
+    }
+
+    /// How much they may store, as far as their token says so.
+    pub(crate) fn quota(&self) -> StorageQuota {
+        self.quota
     }
 
     /// The id of the token, or `proxy:` with the user: requests with the same are limited together.
@@ -103,7 +110,8 @@ impl SignIn {
                 INVALID_TOKEN,
             )
         })?;
-        Ok(SignedIn { caller: record.caller(), by: record.id, shown: ShownProof::Token(token) })
+        let (caller, quota) = (record.caller(), record.quota());
+        Ok(SignedIn { caller, by: record.id, quota, shown: ShownProof::Token(token) })
     }
 
     fn of_proxy(&self, headers: &HeaderMap, peer: IpAddr, now: Timestamp) -> Result<SignedIn, HttpProblem> {
@@ -120,7 +128,7 @@ impl SignIn {
             user.to_str().ok().map(str::trim).and_then(|user| UserId::new(user).ok()).ok_or_else(missing)?;
         let by = format!("proxy:{user}");
         let caller = ApiCaller::new(user).with_reach(proxy.reach).with_rights(proxy.rights.iter().copied());
-        Ok(SignedIn { caller, by, shown: ShownProof::Proxy(now) })
+        Ok(SignedIn { caller, by, quota: StorageQuota::default(), shown: ShownProof::Proxy(now) })
     }
 
     /// Whether `peer` is a trusted proxy.

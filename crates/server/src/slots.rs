@@ -37,6 +37,11 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         Some(TakenSlot { slots: self.clone(), key })
     }
 
+    /// The number of places that are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.0.taken.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+    }
+
     /// Waits until all places are free.
     pub(crate) async fn all_free(&self) {
         loop {

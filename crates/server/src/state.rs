@@ -8,8 +8,14 @@ use std::{
 use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::{
-    audit::AuditLog, call::StoreHandles, documentation::Documentation, limits::RequestLimits,
-    settings::ServerLimits, sign_in::SignIn,
+    audit::AuditLog,
+    call::StoreHandles,
+    documentation::Documentation,
+    limits::RequestLimits,
+    metrics::ServerMetrics,
+    quota::StorageQuota,
+    settings::{ServerLimits, ServerSettings},
+    sign_in::SignIn,
 };
 
 /// What all requests of a server share.
@@ -20,6 +26,9 @@ pub(crate) struct ServerState {
     pub(crate) limits: RequestLimits,
     pub(crate) sizes: ServerLimits,
     pub(crate) audit: Option<AuditLog>,
+    /// How much each user may store, unless their token says otherwise.
+    pub(crate) quota: StorageQuota,
+    pub(crate) metrics: ServerMetrics,
     pub(crate) documentation: Documentation,
     /// Held while a session of a user is changed, so that no other request changes it after its version was checked.
     changes: Vec<Arc<Mutex<()>>>,
@@ -33,13 +42,25 @@ impl ServerState {
     pub(crate) fn new(
         store: StoreHandles,
         sign_in: SignIn,
-        sizes: ServerLimits,
+        settings: &ServerSettings,
         audit: Option<AuditLog>,
     ) -> Self {
+        let (sizes, quota) = (settings.limits.clone(), settings.quota);
         let (limits, documentation) = (RequestLimits::new(&sizes), Documentation::new());
         let changes = std::iter::repeat_with(Arc::default).take(CHANGES).collect();
         let is_stopping = watch::Sender::new(false);
-        Self { store, sign_in, limits, sizes, audit, documentation, changes, is_stopping }
+        Self {
+            store,
+            sign_in,
+            limits,
+            sizes,
+            audit,
+            quota,
+            metrics: ServerMetrics::new(),
+            documentation,
+            changes,
+            is_stopping,
+        }
     }
 
     /// The handles on the store, which only `call.rs` can use.

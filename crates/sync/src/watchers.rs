@@ -10,6 +10,7 @@ pub(crate) const PREFIX: &str = "watcher-";
 
 /// The state of a watcher, as it reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WatcherState {
     /// The root, as an absolute path.
@@ -43,6 +44,7 @@ pub struct WatcherState {
 
 /// A session that a watcher could not read or store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WatchFailure {
     /// The project folder.

@@ -1,7 +1,8 @@
 //! Common imports of the tests of a store.
 
 pub use amplifier_session_core::{
-    Error, ErrorField, ErrorKind, ErrorOption, Result, Scope, SessionStorage, StorageSettings, Viewer,
+    CHANGED_SINCE, Error, ErrorField, ErrorKind, ErrorOption, Result, Scope, SessionStorage, StorageSettings,
+    Viewer,
     backend::{meta::Generations, *},
     embedding::{EmbeddingLimits, EmbeddingProvider},
     model::*,

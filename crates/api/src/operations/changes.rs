@@ -57,6 +57,7 @@ impl ChangesRequest {
 
 /// Changed sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangesResponse {
     /// The changes. A session may be reported again although nothing more happened; its last entry is right.
     pub changes: Vec<ChangeView>,
@@ -69,6 +70,7 @@ pub struct ChangesResponse {
 
 /// A changed session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ChangeView {
     /// The owner.
     pub user_id: UserId,

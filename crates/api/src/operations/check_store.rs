@@ -22,6 +22,7 @@ pub struct CheckStoreRequest {
 
 /// The findings of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckStoreResponse {
     /// The findings.
     pub findings: Vec<StoreFinding>,
@@ -29,6 +30,7 @@ pub struct CheckStoreResponse {
 
 /// A finding about a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum StoreFinding {
     /// The store can be written.

@@ -49,6 +49,7 @@ pub struct ContextRequest {
 
 /// A turn or a message with its context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextResponse {
     /// The session.
     pub session: SessionView,

@@ -72,6 +72,7 @@ pub struct DeleteRequest {
 
 /// Deleted sessions, or those that would be deleted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeleteResponse {
     /// The deleted sessions.
     pub deleted: Vec<DeletedSession>,
@@ -91,6 +92,7 @@ pub struct DeleteResponse {
 
 /// A deleted session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeletedSession {
     /// The session.
     #[serde(flatten)]
@@ -101,6 +103,7 @@ pub struct DeletedSession {
 
 /// A session that could not be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotDeleted {
     /// The session.
     pub session_id: SessionId,
@@ -110,6 +113,7 @@ pub struct NotDeleted {
 
 /// A file that still contains words of deleted sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileWithWords {
     /// Its path, or its name for callers elsewhere.
     pub file: String,
@@ -125,6 +129,7 @@ impl FileWithWords {
 
 /// A session that is not deleted, and its relation to a deleted one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptSession {
     /// The session.
     #[serde(flatten)]

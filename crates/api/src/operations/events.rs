@@ -124,6 +124,7 @@ impl EventsRequest {
 
 /// Events that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventsResponse {
     /// The events, newest first.
     pub events: Vec<EventView>,
@@ -148,6 +149,7 @@ impl EventsResponse {
 
 /// The fields of a response after the events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventsEnd {
     /// Whether there are more.
     pub has_more: bool,

@@ -47,6 +47,7 @@ impl FilesRequest {
 
 /// The files of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilesResponse {
     /// The session.
     pub session: SessionView,
@@ -64,6 +65,7 @@ pub struct FilesResponse {
 
 /// A file that a session read, or one that it changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedFile {
     /// The path, relative to the working folder of the session if it is in it.
     pub path: String,

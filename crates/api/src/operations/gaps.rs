@@ -26,6 +26,7 @@ pub struct GapsRequest {
 
 /// All gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GapsResponse {
     /// The number of sessions that were examined.
     pub sessions: u64,
@@ -39,6 +40,7 @@ pub struct GapsResponse {
 
 /// Sequences without a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// The owner of the session.
     pub user_id: UserId,
@@ -54,6 +56,7 @@ pub struct Gap {
 
 /// A kind of rows that can be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GapRows {
     /// Messages.

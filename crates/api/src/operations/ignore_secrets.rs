@@ -18,6 +18,7 @@ pub struct IgnoreSecretsRequest {
 
 /// The change that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IgnoreSecretsResponse {
     /// The address of the request.
     pub address: String,
@@ -31,6 +32,7 @@ pub struct IgnoreSecretsResponse {
 
 /// The number of findings that are now ignored, or no longer ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IgnoredChange {
     /// They are ignored now.

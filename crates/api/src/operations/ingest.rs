@@ -96,6 +96,7 @@ pub struct SentLines {
 
 /// The rows that were stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IngestResponse {
     /// Whether the session is new.
     pub created: bool,
@@ -115,6 +116,7 @@ pub struct IngestResponse {
 
 /// The changes of rows by the lines of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IngestedLines {
     /// The number of new and changed rows.
     pub written: u64,
@@ -128,6 +130,7 @@ pub struct IngestedLines {
 
 /// A remark about a line of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineRemark {
     /// The file that it belongs to.
     pub kind: LineKind,

@@ -36,6 +36,7 @@ pub struct MessagesRequest {
 
 /// Messages of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MessagesResponse {
     /// The session.
     pub session: SessionView,

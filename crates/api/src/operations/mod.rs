@@ -23,6 +23,7 @@ pub mod row_extents;
 pub mod search;
 pub mod search_superseded;
 pub mod search_turns;
+pub mod search_vector;
 pub mod secrets;
 pub mod session;
 pub mod session_events;

@@ -34,6 +34,7 @@ impl ProjectsRequest {
 
 /// Projects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProjectsResponse {
     /// The projects, most recent first.
     pub projects: Vec<ListedProject>,
@@ -44,6 +45,7 @@ pub struct ProjectsResponse {
 
 /// A project in a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedProject {
     /// The project.
     pub project: ProjectSlug,

@@ -87,6 +87,7 @@ impl PruneRequest {
 
 /// Superseded lines that were removed, or that would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PruneResponse {
     /// The sessions whose lines were removed.
     pub pruned: Vec<SupersededSession>,

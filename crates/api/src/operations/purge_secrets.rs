@@ -20,6 +20,7 @@ pub struct PurgePreviewRequest {
 
 /// The secrets that would be masked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PurgePreview {
     /// The address of the request.
     pub address: String,
@@ -51,6 +52,7 @@ impl From<PurgePreview> for PurgeSecretsRequest {
 
 /// The secrets that were masked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PurgeSecretsResponse {
     /// The address of the request.
     pub address: String,

@@ -71,6 +71,7 @@ impl RecentRequest {
 
 /// Recently active projects and users.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecentResponse {
     /// From when on; 1970 if the request has only an end.
     pub since: Timestamp,
@@ -92,6 +93,7 @@ pub struct RecentResponse {
 
 /// A project with its first sessions in the requested order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecentProject {
     /// The project.
     pub project: ProjectSlug,
@@ -112,6 +114,7 @@ pub struct RecentProject {
 
 /// A user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecentUser {
     /// The user.
     pub user_id: UserId,
@@ -124,6 +127,7 @@ pub struct RecentUser {
 
 /// The active sessions of a project or a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecentCounts {
     /// Their number.
     pub sessions: u64,

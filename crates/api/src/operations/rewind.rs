@@ -44,6 +44,7 @@ pub struct RewindRequest {
 
 /// A rewind, or a preview.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RewindResponse {
     /// The session as it is now.
     pub session: SessionView,
@@ -64,6 +65,7 @@ pub struct RewindResponse {
 
 /// Numbers of rows that a rewind removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RemovedRows {
     /// The number of turns.

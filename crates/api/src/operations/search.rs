@@ -114,6 +114,7 @@ fn is_zero(number: &usize) -> bool {
 
 /// Messages that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchResponse {
     /// The mode of the search that was done.
     pub mode: SearchMode,
@@ -143,6 +144,7 @@ pub struct SearchResponse {
 
 /// A message that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundMessage {
     /// Its address.
     pub address: String,
@@ -283,7 +285,7 @@ impl Api<'_> {
         Ok(())
     }
 
-    async fn response(
+    pub(super) async fn response(
         &self,
         request: &SearchRequest,
         (found, counts): (SearchResults, &HashMap<SessionKey, usize>),

@@ -8,6 +8,7 @@ use crate::{Api, ApiAnswer, ApiError, FoundKind, incomplete::IncompleteReason, n
 
 /// Superseded messages that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SupersededResponse {
     /// The messages, best first.
     pub results: Vec<FoundSuperseded>,
@@ -18,6 +19,7 @@ pub struct SupersededResponse {
 
 /// A superseded message that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundSuperseded {
     /// The title of its session, if that can be read.
     pub title: Option<String>,

@@ -21,6 +21,7 @@ use crate::{
 
 /// Turns that were found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnsResponse {
     /// The mode of the search that was done.
     pub mode: SearchMode,
@@ -43,6 +44,7 @@ pub struct TurnsResponse {
 
 /// A turn that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundTurn {
     /// The address of the user's message.
     pub address: String,

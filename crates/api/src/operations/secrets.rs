@@ -48,6 +48,7 @@ pub type OnSearched<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 
 /// The secrets in sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SecretsResponse {
     /// The treatment of secrets in stored lines.
     pub redact: SecretsAtRest,
@@ -69,6 +70,7 @@ pub struct SecretsResponse {
 
 /// A session with secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionWithSecrets {
     /// The owner.
     pub user_id: UserId,
@@ -84,6 +86,7 @@ pub struct SessionWithSecrets {
 
 /// A secret that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundSecret {
     /// The address of its message or event. That of a secret in a metadata file or a superseded line is the session's.
     pub address: String,

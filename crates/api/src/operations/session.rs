@@ -24,6 +24,7 @@ pub struct SessionRequest {
 
 /// A session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionResponse {
     /// The session.
     pub session: SessionView,

@@ -27,6 +27,7 @@ pub struct SessionEventsRequest {
 
 /// Events of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionEventsResponse {
     /// The session.
     pub session: SessionView,

@@ -88,6 +88,7 @@ impl SessionsRequest {
 
 /// Sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionsResponse {
     /// The sessions in the requested order, or the roots of trees.
     pub sessions: Vec<ListedSession>,
@@ -112,6 +113,7 @@ pub struct SessionsResponse {
 
 /// A session in a list or a tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListedSession {
     /// The session.
     #[serde(flatten)]

@@ -44,6 +44,7 @@ impl StatisticsRequest {
 
 /// Statistics of sessions, and of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StatisticsResponse {
     /// The statistics.
     #[serde(flatten)]
@@ -64,6 +65,7 @@ pub struct StatisticsResponse {
 
 /// A place where the store keeps data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceSize {
     /// The kind of data: `store` or `index`.
     pub what: String,
@@ -81,6 +83,7 @@ impl From<&StorePlace> for PlaceSize {
 
 /// The vectors of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoreVectors {
     /// Their model; `None` if there are no vectors.
     pub space: Option<EmbeddingSpace>,

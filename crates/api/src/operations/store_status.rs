@@ -18,6 +18,7 @@ pub struct StoreStatusRequest {
 
 /// Whether the store is kept up to date.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoreStatusResponse {
     /// The watchers, in any order.
     pub watchers: Vec<KnownWatcher>,
@@ -27,6 +28,7 @@ pub struct StoreStatusResponse {
 
 /// A watcher that the store knows of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KnownWatcher {
     /// Whether it seems to run.
     pub running: bool,

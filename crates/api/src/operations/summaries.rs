@@ -19,6 +19,7 @@ pub struct SummariesRequest {
 
 /// A summary to set. Other fields are ignored, because lines of files may have more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SummaryOfTurn {
     /// The id or the address of a message of the turn.
     pub message_id: String,
@@ -28,6 +29,7 @@ pub struct SummaryOfTurn {
 
 /// The result of setting summaries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SummariesResponse {
     /// The number of summaries that were stored.
     pub summaries: u64,

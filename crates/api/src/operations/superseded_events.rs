@@ -64,6 +64,7 @@ impl SupersededEventsRequest {
 
 /// Superseded events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SupersededEventsResponse {
     /// The events, by session and in the order of the logs.
     pub events: Vec<SupersededEvent>,
@@ -73,6 +74,7 @@ pub struct SupersededEventsResponse {
 
 /// A superseded event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SupersededEvent {
     /// The event.
     #[serde(flatten)]

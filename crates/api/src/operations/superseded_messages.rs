@@ -67,6 +67,7 @@ impl SupersededMessagesRequest {
 
 /// The superseded messages of a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SupersededMessagesResponse {
     /// The session.
     pub session: SessionView,
@@ -78,6 +79,7 @@ pub struct SupersededMessagesResponse {
 
 /// A superseded message, or a line of a transcript that was never a message.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SupersededMessage {
     /// The message. The number of a line that was never a message is its line number in the file.
     #[serde(flatten)]
@@ -89,6 +91,7 @@ pub struct SupersededMessage {
 
 /// The time when a message was superseded, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Supersession {
     /// That it is superseded.
     pub superseded: bool,

@@ -47,6 +47,7 @@ impl SupersededSessionsRequest {
 
 /// Sessions with superseded lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SupersededSessionsResponse {
     /// The sessions, the last superseded first.
     pub sessions: Vec<SupersededSession>,

@@ -20,6 +20,7 @@ pub struct TagsRequest {
 
 /// The tags in use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TagsResponse {
     /// The tags, the most frequent first.
     pub tags: Vec<TagCount>,
@@ -27,6 +28,7 @@ pub struct TagsResponse {
 
 /// A tag, and the number of sessions that have it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TagCount {
     /// The tag.
     pub tag: String,

@@ -55,6 +55,7 @@ impl TimelineRequest {
 
 /// The number of messages that match in each period.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimelineResponse {
     /// The query.
     pub query: String,

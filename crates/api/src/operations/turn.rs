@@ -30,6 +30,7 @@ pub struct TurnRequest {
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TurnResponse {
     /// The address of the user's message.
     pub address: String,

@@ -16,6 +16,7 @@ pub struct UsersRequest {
 
 /// The caller, and the users of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UsersResponse {
     /// The caller.
     pub user_id: UserId,
@@ -41,6 +42,7 @@ pub struct RenameUserRequest {
 
 /// A user with a new id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RenameUserResponse {
     /// The id that the user had.
     pub old: UserId,

@@ -32,6 +32,7 @@ pub struct SessionVectorsRequest {
 
 /// Which texts of each message of a session have vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionVectorsResponse {
     /// The session.
     pub session_id: SessionId,
@@ -41,6 +42,7 @@ pub struct SessionVectorsResponse {
 
 /// Which texts of a message have vectors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VectorsOfMessage {
     /// The number of the message in the session.
     pub sequence: u32,
@@ -70,6 +72,7 @@ pub struct EmbedRequest {
 
 /// A report of the messages that were embedded.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmbedResponse {
     /// The report.
     #[serde(flatten)]

@@ -24,6 +24,7 @@ pub struct WriteRowsRequest {
 
 /// The results for the sessions of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WriteRowsResponse {
     /// The sessions, in any order. One that is not among them was not in the stream.
     pub sessions: Vec<ReceivedSession>,

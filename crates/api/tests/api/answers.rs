@@ -1,6 +1,9 @@
 //! Several projects, and what an answer says of itself.
 
-use amplifier_session_api::{incomplete::IncompleteReason, operations::search::SearchResponse};
+use amplifier_session_api::{
+    incomplete::IncompleteReason,
+    operations::{search::SearchResponse, search_vector::VectorSearchRequest, vectors::EmbedRequest},
+};
 
 use super::*;
 
@@ -188,4 +191,32 @@ async fn lists_go_on_after_a_session_and_below_one() {
     assert!(matches!(refused, ApiError::Invalid(InvalidRequest::NotACursor { .. })), "{refused}");
     let request = SessionsRequest { parent: Some("first".to_owned()), ..SessionsRequest::default() };
     assert!(api.sessions(&request).await.unwrap().response.sessions.is_empty());
+}
+
+#[tokio::test]
+async fn messages_are_found_by_a_vector_of_the_caller() {
+    let embedding = Arc::new(FakeEmbedding::new());
+    let (storage, now) = (storage().await.with_embedding(Some(embedding.clone())), now());
+    let caller = ana_asks().with_rights(AccessRight::ALL);
+    let with_model = api(&storage, &caller, &now);
+    with_model.make_vectors(&EmbedRequest::default(), &mut |_| {}).await.unwrap();
+    // The operation needs no model.
+    let without = storage.clone().with_embedding(None);
+    let asked = api(&without, &caller, &now);
+    let mut request =
+        VectorSearchRequest { vector: embedding.vector("cart"), ..VectorSearchRequest::default() };
+    request.search.limit = 3;
+    assert_written_and_read(&request);
+    let found = asked.search_vector(&request).await.unwrap().response;
+    assert_eq!(found.results.len(), 3);
+    assert!(found.results.iter().all(|found| found.result.user_id.as_str() == "ana"));
+    assert_written_and_read(&found);
+    for vector in [vec![1.0], vec![0.0; request.vector.len()], Vec::new()] {
+        let refused =
+            asked.search_vector(&VectorSearchRequest { vector, ..request.clone() }).await.unwrap_err();
+        assert!(
+            matches!(&refused, ApiError::Storage(error) if error.kind() == ErrorKind::Validation),
+            "{refused}"
+        );
+    }
 }

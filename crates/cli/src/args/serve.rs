@@ -57,6 +57,15 @@ pub(crate) struct ServeArgs {
     /// The file of the tokens; by default ~/.config/amplifier-sessions/tokens.toml
     #[arg(long, value_name = "FILE", env = super::token::TOKENS_VARIABLE, hide_env_values = true)]
     pub(crate) tokens: Option<PathBuf>,
+    /// Answer requests for metrics (Prometheus) on this address of this machine, without a token; port 0 is any free port
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+    /// The number of sessions that each user may store; by default any
+    #[arg(long, value_name = "N")]
+    pub(crate) quota_sessions: Option<u64>,
+    /// The number of messages and events that each user may store; by default any
+    #[arg(long, value_name = "N")]
+    pub(crate) quota_rows: Option<u64>,
     /// Add a line of JSON to this file for each request: who asked for what, without queries
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,

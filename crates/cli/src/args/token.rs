@@ -70,6 +70,12 @@ pub(crate) struct CreateTokenArgs {
     /// When it ends: after a time such as 90d, 12h or 4w; by default never
     #[arg(long, value_name = "TIME")]
     pub(crate) expires: Option<String>,
+    /// The number of sessions that its user may store with it; by default what `serve --quota-sessions` says
+    #[arg(long, value_name = "N")]
+    pub(crate) quota_sessions: Option<u64>,
+    /// The number of messages and events that its user may store with it; by default what `serve --quota-rows` says
+    #[arg(long, value_name = "N")]
+    pub(crate) quota_rows: Option<u64>,
     /// What it is for, such as the name of a machine
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,

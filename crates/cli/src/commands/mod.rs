@@ -19,6 +19,8 @@ mod init;
 mod masking;
 mod mcp;
 mod models;
+#[cfg(any(feature = "server", feature = "watch"))]
+mod notify;
 mod prune;
 #[cfg(feature = "client")]
 mod pull;

@@ -1,11 +1,12 @@
 //! `serve`: answers over HTTP.
 
 use amplifier_session_server::{
-    NewToken, ProxySignIn, ServerError, ServerSettings, SessionServer, StoreHandles, TlsFiles, TokenFile,
+    NewToken, ProxySignIn, ServerError, ServerSettings, SessionServer, StorageQuota, StoreHandles, TlsFiles,
+    TokenFile,
 };
 use amplifier_session_storage::model::Timestamp;
 
-use super::token::token_file;
+use super::{notify, token::token_file};
 use crate::{
     app::{App, with_turns},
     args::ServeArgs,
@@ -22,6 +23,14 @@ pub(super) async fn run(app: &mut App, args: ServeArgs) -> Result<Outcome, Failu
     let server = SessionServer::bind(settings, store)?;
     app.out.line(&server.url())?;
     app.out.finish()?;
+    if let Some(address) = server.metrics_address() {
+        say("note", &format!("metrics are at http://{address}/metrics"));
+    }
+    notify::ready();
+    let stop = async {
+        stop.await;
+        notify::stopping();
+    };
     server.run(stop, stop_now).await?;
     Ok(Outcome::Done)
 }
@@ -33,6 +42,8 @@ fn settings(app: &App, args: ServeArgs) -> Result<ServerSettings, Failure> {
     settings.behind_proxy = args.behind_proxy;
     settings.trusted_proxies = args.trusted_proxy;
     settings.audit_log = args.audit_log;
+    settings.metrics = args.metrics;
+    settings.quota = StorageQuota { sessions: args.quota_sessions, rows: args.quota_rows };
     if let Some(name) = args.user_header {
         let header = name.parse().map_err(|_| {
             Failure::wrong_use(

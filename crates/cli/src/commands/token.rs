@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use amplifier_session_server::{NewToken, TokenFile, TokenRecord};
+use amplifier_session_server::{NewToken, StorageQuota, TokenFile, TokenRecord};
 use amplifier_session_storage::{
     config::{ConfigSources, SettingOrigin},
     model::Timestamp,
@@ -75,6 +75,7 @@ fn create(app: &mut App, file: &TokenFile, args: CreateTokenArgs) -> Result<Outc
         reach: args.reach.into(),
         rights: args.rights.into_iter().map(Into::into).collect(),
         expires: args.expires.as_deref().map(|text| end(text, &app.now)).transpose()?,
+        quota: StorageQuota { sessions: args.quota_sessions, rows: args.quota_rows },
         ..NewToken::new(app.who()?.0.user_id)
     };
     let token = file.create(&new, timestamp(&app.now)).map_err(|error| unwritable(file, &error))?;

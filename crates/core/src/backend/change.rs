@@ -16,6 +16,7 @@ pub struct Version(pub String);
 
 /// A line that was skipped, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SkippedLine {
     /// The path within the session folder.
     pub file: String,
@@ -31,6 +32,7 @@ pub struct SkippedLine {
 /// A skipped line whose text is stored, among the superseded lines of its session: see
 /// [`SupersededReason::Unreadable`](crate::model::SupersededReason::Unreadable).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptLine {
     /// The number of rows before it in the file.
     pub row: u32,

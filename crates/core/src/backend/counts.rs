@@ -89,6 +89,7 @@ impl From<Event> for EventTime {
 
 /// The usage of models: sums of the usage in the summaries of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Usage {
     /// The number of events that report usage: answered model calls.
@@ -275,6 +276,7 @@ impl VectorCounts {
 
 /// The progress of one generation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GenerationCounts {
     /// Messages with vectors in it.
     pub messages: u64,

@@ -29,6 +29,7 @@ pub trait Redactor: Debug + Send + Sync {
 
 /// How certain it is that a finding is a secret. Ordered from the least certain to the most certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
     /// It may be a secret, and is more often a word, a name or an example. Such findings are listed, but not masked.

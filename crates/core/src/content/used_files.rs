@@ -80,6 +80,7 @@ const IN_PATCH: [&str; 4] = ["*** Add File: ", "*** Update File: ", "*** Delete 
 
 /// The use of a file by a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileUse {
     /// It was written, edited, moved or deleted.

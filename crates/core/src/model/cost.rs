@@ -26,7 +26,8 @@ const ONE: i128 = 10_i128.pow(PLACES);
 /// assert_eq!((cost + "0.20".parse().unwrap()).to_string(), "0.3");
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cost(i128);
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cost(#[cfg_attr(feature = "schema", schemars(with = "f64"))] i128);
 
 impl Cost {
     /// Nothing.

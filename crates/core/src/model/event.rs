@@ -8,6 +8,7 @@ use crate::text::holds_words;
 
 /// The level of an event, least serious first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
     /// Details for developers.
@@ -41,6 +42,7 @@ impl Level {
 
 /// One line of an event log, without its payload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// The id in the line, or else `{session_id}_evt_{sequence}`; unique per user.
     pub event_id: String,

@@ -15,6 +15,7 @@ macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident, $form:path, $check:path) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
 
@@ -195,6 +196,7 @@ fn shortened(text: &str) -> String {
 
 /// The key of a session: its id is unique only together with its owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionKey {
     /// The owner.
     pub user_id: UserId,
@@ -229,6 +231,7 @@ impl MessageRef {
 
 /// A fingerprint of a line when it was stored: the first 16 bytes of its BLAKE3 hash. Written as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(pub [u8; 16]);
 

@@ -11,6 +11,7 @@ use crate::{Error, ErrorField, Result};
 
 /// The speaker of a message. Other programs use more names in their lines; [`Role::of`] reads them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The person, or a tool result in Anthropic's format.

@@ -10,6 +10,7 @@ use crate::{Error, ErrorField, Result};
 
 /// A session without its messages and events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Session {
     /// The id, unique per user.
     pub session_id: SessionId,
@@ -71,6 +72,7 @@ pub struct Session {
 
 /// The program that writes the files of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum SessionSource {
@@ -120,6 +122,7 @@ impl std::str::FromStr for SessionSource {
 
 /// A field that comes from the metadata files and that a person can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionField {
     /// [`Session::name`].
@@ -191,6 +194,7 @@ impl Session {
 
 /// Who can see a session besides its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Visibility {
     /// Nobody.

@@ -6,6 +6,7 @@ use crate::{Error, ErrorField, Result};
 
 /// Where the time of a message comes from, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TimeSource {
     /// Its line states it.

@@ -12,6 +12,7 @@ use crate::{Error, ErrorField, Result};
 ///
 /// Written as ISO 8601 in UTC with six decimals, so that text order is time order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(i64);
 

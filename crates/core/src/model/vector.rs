@@ -10,6 +10,7 @@ use crate::{Error, ErrorField, Result};
 
 /// The content type of a text in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContentType {
     /// The user's text.
@@ -227,6 +228,7 @@ impl fmt::Display for VectorText {
 
 /// The space in which vectors can be compared: a model and its number of dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EmbeddingSpace {
     /// The model's name, for example `text-embedding-3-large`.
     pub model: String,

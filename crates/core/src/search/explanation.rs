@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Why a message has its place: what its relevance consists of. `words`, `meaning`, `neighbours`, `session` and
 /// `title` are shares of the relevance; their sum is `relevance`.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Explanation {
     /// The relevance, 0 to 1; 1 for the most relevant message. The score also counts the difference from better results.
@@ -42,6 +43,7 @@ impl Explanation {
 
 /// Why the relevance of a message is lowered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Lowered {
@@ -73,6 +75,7 @@ impl Lowered {
 /// How often terms occur is left out, and so are the terms that prefixes stand for: they come from all texts, not only
 /// from those in scope.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SearchExplanation {
     /// The terms of the query: its words without their endings, and other spellings of identifiers.
@@ -85,6 +88,7 @@ pub struct SearchExplanation {
 
 /// A term of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SearchedTerm {
     /// The term.

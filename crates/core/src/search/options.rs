@@ -9,6 +9,7 @@ use crate::{Error, ErrorField, Result, model::ContentTypes};
 
 /// The mode of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchMode {
     /// By words.

@@ -8,6 +8,7 @@ use crate::model::{ContentType, DamagedRow, ProjectSlug, Role, SessionId, TimeSo
 
 /// How a result was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SearchSource {
     /// Only by words.
@@ -20,6 +21,7 @@ pub enum SearchSource {
 
 /// What a result matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MatchKind {
     /// The whole query, word by word: a phrase or an identifier.
@@ -36,6 +38,7 @@ names! {
 
 /// A message with the same text as a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Repeat {
     /// The owner.
@@ -48,6 +51,7 @@ pub struct Repeat {
 
 /// One message that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SearchResult {
     /// The owner.
@@ -106,6 +110,7 @@ pub struct SearchResult {
 
 /// Messages in scope that a search by meaning can't find yet, regardless of its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissingVectors {
     /// Messages with something to embed that have no vectors yet.
     pub messages: u64,

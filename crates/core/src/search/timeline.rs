@@ -19,6 +19,7 @@ const MOST_EMPTY_ROWS: i64 = 3;
 
 /// A unit of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PeriodUnit {
     /// A day.
@@ -87,6 +88,7 @@ impl PeriodUnit {
 
 /// A day, week or month of a [`Timeline`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Period {
     /// The first day: `2026-01-26`.
@@ -118,6 +120,7 @@ pub enum TimelineRow<'a> {
 
 /// How many messages were written in each day, week or month.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Timeline {
     /// The unit of the periods.

@@ -10,6 +10,7 @@ use crate::{
 
 /// One turn that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TurnResult {
     /// The owner.

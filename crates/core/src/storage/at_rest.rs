@@ -17,6 +17,7 @@ use crate::{
 
 /// How secrets in stored lines are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SecretsAtRest {
     /// They are stored unchanged.

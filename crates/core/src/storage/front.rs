@@ -16,7 +16,7 @@ use crate::{
     backend::{IndexUpdate, StorageBackend},
     content::{Redaction, Redactor},
     embedding::EmbeddingProvider,
-    model::{Timestamp, UserId},
+    model::{Session, Timestamp, UserId},
 };
 
 /// Stores and searches sessions on a backend. Its methods are in subjects: `storage.search()`, `storage.sessions()` ….
@@ -77,6 +77,15 @@ impl SessionStorage {
     #[must_use]
     pub fn masks_reads(&self) -> bool {
         self.store.masks_reads()
+    }
+
+    /// Changes this session only if its fields are still these. Otherwise, editing, sharing and rewinding it fails with
+    /// `Conflict` and the context [`CHANGED_SINCE`](crate::CHANGED_SINCE), whoever changed it, and nothing is changed. For
+    /// callers that decide by what they have seen. Other sessions are changed as always.
+    #[must_use]
+    pub fn only_unchanged(mut self, seen: Session) -> Self {
+        self.store.seen = Some(Arc::new(seen));
+        self
     }
 
     /// Sets the clock for the times when rows are stored.

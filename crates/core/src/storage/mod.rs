@@ -69,8 +69,8 @@ pub use sessions::{
 };
 pub use settings::{EventDetail, StorageSettings};
 pub use statistics::{
-    DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, PeriodStatistics, Relation, SessionGroup,
-    SessionOrder, SortedProject, SortedSession, Statistics, StatisticsOptions, SyncStatistics,
+    Breakdown, DayStatistics, EventTypeStatistics, LeftOut, ModelStatistics, PeriodStatistics, Relation,
+    SessionGroup, SessionOrder, SortedProject, SortedSession, Statistics, StatisticsOptions, SyncStatistics,
     ToolStatistics,
 };
 pub use store::{

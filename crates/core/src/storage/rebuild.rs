@@ -47,6 +47,7 @@ pub enum EstimateOf {
 
 /// The status of the vectors in a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct VectorStatus {
     /// Messages with something to embed.
@@ -63,6 +64,7 @@ pub struct VectorStatus {
 
 /// The status of the vectors of one generation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct GenerationStatus {
     /// Model and dimensions.

@@ -10,11 +10,11 @@ use tokio::sync::OnceCell;
 
 use super::{at_rest::CachedAtRest, read_masking::ReadMasking, settings::StorageSettings};
 use crate::{
-    ErrorKind, Result,
+    CHANGED_SINCE, Error, ErrorKind, Result,
     backend::{StorageBackend, meta::Generations},
     content::{Redaction, Redactor},
     embedding::EmbeddingProvider,
-    model::{DamagedRow, Timestamp},
+    model::{DamagedRow, Session, Timestamp},
 };
 
 /// How often to retry a write if another process wrote the same session in the meantime.
@@ -38,6 +38,8 @@ pub(crate) struct StoreContext {
     pub(super) renewed: Arc<OnceCell<u64>>,
     /// The store's setting for secrets.
     pub(super) at_rest: CachedAtRest,
+    /// A session that is only changed if it is still as it was seen.
+    pub(super) seen: Option<Arc<Session>>,
     /// Sessions that lists have skipped because they can't be read.
     pub(super) damaged_sessions: Arc<Mutex<BTreeSet<DamagedRow>>>,
 }
@@ -54,6 +56,7 @@ impl StoreContext {
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),
             at_rest: CachedAtRest::default(),
+            seen: None,
             damaged_sessions: Arc::default(),
         }
     }
@@ -73,14 +76,27 @@ impl StoreContext {
         Ok(Generations::of(&self.backend.meta().await?))
     }
 
-    /// Runs `attempt` until there is no conflict.
+    /// Checks that a session that is about to change is still as the caller has seen it. Whoever calls this writes with
+    /// the version of `stored`, so that nobody can change it in between.
+    pub(super) fn check_unchanged(&self, stored: &Session) -> Result<()> {
+        match &self.seen {
+            Some(seen) if seen.key() == stored.key() && **seen != *stored => {
+                let changed = Error::new(ErrorKind::Conflict, "the session has changed since it was read");
+                Err(changed.with(CHANGED_SINCE, &stored.updated))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `attempt` until there is no conflict that another attempt can solve.
     pub(super) async fn retry_conflicts<T, F: Future<Output = Result<T>>>(
         &self,
         attempt: impl Fn() -> F,
     ) -> Result<T> {
         for _ in 1..CONFLICT_ATTEMPTS {
             match attempt().await {
-                Err(error) if error.kind() == ErrorKind::Conflict => {}
+                Err(error)
+                    if error.kind() == ErrorKind::Conflict && error.context(CHANGED_SINCE).is_none() => {}
                 other => return other,
             }
         }

@@ -19,6 +19,7 @@ const MAX_WORD_REST: usize = 30;
 
 /// A short part of a text, with the words that matched.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snippet {
     /// The text. Code keeps its lines and the white space in them; other white space is single spaces. There are no
     /// control characters except line breaks and tabs. `…` marks where it was cut; it is on a line of its own if whole

@@ -6,7 +6,8 @@ use crate::{answer::HttpAnswer, call::HttpCall, routes::Answering};
 
 /// The caller, as the server knows them.
 #[derive(Debug, Serialize)]
-struct CallerView<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct CallerView<'a> {
     user_id: &'a str,
     teams: &'a [String],
     org: Option<&'a str>,
@@ -18,7 +19,8 @@ struct CallerView<'a> {
 
 /// The version of the server, for clients of other versions.
 #[derive(Debug, Serialize)]
-struct VersionView {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VersionView {
     version: &'static str,
     /// The versions of the routes that it has.
     api: [&'static str; 1],

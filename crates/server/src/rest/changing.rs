@@ -26,8 +26,9 @@ macro_rules! changes {
             $(#[$doc])*
             pub(crate) fn $name(call: HttpCall) -> Answering {
                 Box::pin(async move {
+                    let mut call = call;
                     let request: $request = call.request()?;
-                    let _change = begin_change(&call, &request.session).await?;
+                    let _change = begin_change(&mut call, &request.session).await?;
                     call.answer(call.api().$operation(&request).await)
                 })
             }
@@ -44,9 +45,10 @@ changes! {
     tag: TagRequest => tag;
 }
 
-/// Waits until no other request changes a session of the caller, and checks the version that the client has seen.
+/// Waits until no other request changes a session of the caller, and checks the version that the client has seen. If it
+/// has seen one, the session is changed only if no other process has changed it meanwhile.
 pub(super) async fn begin_change(
-    call: &HttpCall,
+    call: &mut HttpCall,
     session: &str,
 ) -> Result<Option<OwnedMutexGuard<()>>, HttpProblem> {
     let change = call.state().begin_change(call.signed_in().caller().user().as_str()).await;
@@ -56,6 +58,7 @@ pub(super) async fn begin_change(
         if !call.has_seen(&version_of(&answer.response)?) {
             return Err(HttpProblem::changed());
         }
+        call.only_unchanged(answer.response.session.session);
     }
     Ok(change)
 }
@@ -65,7 +68,7 @@ pub(crate) fn purge_secrets(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let dry_run = call.take_flag("dry_run");
         let request: PurgePreviewRequest = call.request()?;
-        let _change = begin_change(&call, &request.address).await?;
+        let _change = begin_change(&mut call, &request.address).await?;
         let preview =
             call.api().purge_secrets_preview(&request).await.map_err(|error| call.problem(error))?;
         if dry_run {

@@ -1,14 +1,17 @@
 //! Lines of sessions that producers send, in any language.
 
-use amplifier_session_api::operations::{
-    ingest::{IngestRequest, SentFile, SentLines},
-    session::SessionRequest,
+use amplifier_session_api::{
+    ApiAnswer, ApiError,
+    operations::{
+        ingest::{IngestRequest, IngestResponse, SentFile, SentLines},
+        session::SessionRequest,
+    },
 };
 use amplifier_session_core::{ErrorField, ErrorKind, model::LineKind};
 use axum::http::StatusCode;
 use serde_json::json;
 
-use crate::{call::HttpCall, problem::HttpProblem, routes::Answering};
+use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem, routes::Answering};
 
 /// PUT /v1/sessions/{id}/transcript
 pub(crate) fn transcript(call: HttpCall) -> Answering {
@@ -27,11 +30,12 @@ pub(crate) fn metadata(mut call: HttpCall) -> Answering {
             .map_err(|_| HttpProblem::of_parameter("body", "it is not UTF-8"))?;
         let file = SentFile { name: "metadata.json".to_owned(), text: text.to_owned() };
         let request = IngestRequest { metadata_files: vec![file], ..session_of(&mut call).await? };
-        call.answer(call.api().ingest(&request).await)
+        let answer = call.api().ingest(&request).await;
+        stored_lines(&call, answer)
     })
 }
 
-async fn lines(mut call: HttpCall, kind: LineKind) -> Result<crate::answer::HttpAnswer, HttpProblem> {
+async fn lines(mut call: HttpCall, kind: LineKind) -> Result<HttpAnswer, HttpProblem> {
     let start = call.take_count("start").unwrap_or_default();
     let start = u32::try_from(start).map_err(|_| HttpProblem::of_parameter("from", "it is too large"))?;
     let whole = call.take_flag("whole");
@@ -43,15 +47,25 @@ async fn lines(mut call: HttpCall, kind: LineKind) -> Result<crate::answer::Http
     }
     let answer = call.api().ingest(&request).await;
     let begins_late = answer.as_ref().is_err_and(|error| {
-        matches!(error, amplifier_session_api::ApiError::Storage(error)
+        matches!(error, ApiError::Storage(error)
             if error.kind() == ErrorKind::Validation && error.field() == Some(ErrorField::StartSequence))
     });
     if !begins_late {
-        return call.answer(answer);
+        return stored_lines(&call, answer);
     }
     let stored = stored(&call, &request, kind).await;
     let detail = format!("the lines begin after the {stored} stored ones; send those from {stored} on");
     Err(HttpProblem::new(StatusCode::CONFLICT, "begins_late", detail).about("from").with("stored", stored))
+}
+
+fn stored_lines(
+    call: &HttpCall,
+    answer: Result<ApiAnswer<IngestResponse>, ApiError>,
+) -> Result<HttpAnswer, HttpProblem> {
+    let answer = answer.map_err(|error| call.problem(error))?;
+    let IngestResponse { messages, events, .. } = &answer.response;
+    let rows = messages.written + events.written;
+    Ok(HttpAnswer::of(&answer)?.with_rows(rows))
 }
 
 /// The lines of a body, without their ends. The last one needs none.
@@ -72,8 +86,10 @@ fn split(body: &[u8]) -> Result<Vec<String>, HttpProblem> {
 /// The request without its lines. Fields that it leaves out keep their stored values.
 async fn session_of(call: &mut HttpCall) -> Result<IngestRequest, HttpProblem> {
     let id = call.take_text("session").unwrap_or_default();
+    let stored = stored_session(call, &id).await;
+    call.check_quota(stored.is_none()).await?;
     if !["project_slug", "host_id"].iter().all(|field| call.has(field)) {
-        let stored = stored_session(call, &id).await.ok_or_else(|| {
+        let stored = stored.ok_or_else(|| {
             HttpProblem::of_parameter("project", "the session is new, so `project` and `host` are needed")
         })?;
         call.set_default("project_slug", stored.project_slug.as_str());

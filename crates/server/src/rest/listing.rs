@@ -7,10 +7,11 @@ use amplifier_session_api::operations::{
     superseded_sessions::SupersededSessionsRequest, tags::TagsRequest, users::UsersRequest,
     vectors::VectorStatusRequest,
 };
+use amplifier_session_core::storage::Breakdown;
 use serde_json::json;
 
 use super::operations;
-use crate::{answer::HttpAnswer, call::HttpCall, routes::Answering};
+use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem, routes::Answering};
 
 operations! {
     /// GET /v1/projects
@@ -21,8 +22,6 @@ operations! {
     users: UsersRequest => users;
     /// GET /v1/tags
     tags: TagsRequest => tags;
-    /// GET /v1/statistics and /v1/sessions/{id}/statistics
-    statistics: StatisticsRequest => statistics;
     /// GET /v1/gaps
     gaps: GapsRequest => gaps;
     /// GET /v1/status
@@ -40,7 +39,7 @@ pub(crate) fn sessions(mut call: HttpCall) -> Answering {
         let request: SessionsRequest = call.request()?;
         let mut answer = call.api().sessions(&request).await.map_err(|error| call.problem(error))?;
         answer.response.next = call.cursor(answer.response.next.take());
-        HttpAnswer::of(&answer)
+        Ok(HttpAnswer::of(&answer)?.with_rows(answer.response.sessions.len() as u64))
     })
 }
 
@@ -51,7 +50,7 @@ pub(crate) fn events(mut call: HttpCall) -> Answering {
         let request: EventsRequest = call.request()?;
         let mut answer = call.api().events(&request).await.map_err(|error| call.problem(error))?;
         answer.response.end.next = call.cursor(answer.response.end.next.take());
-        HttpAnswer::of(&answer)
+        Ok(HttpAnswer::of(&answer)?.with_rows(answer.response.events.len() as u64))
     })
 }
 
@@ -63,6 +62,21 @@ pub(crate) fn secrets(mut call: HttpCall) -> Answering {
         }
         let request: SecretsRequest = call.request()?;
         call.answer(call.api().secrets(&request, &mut |_, _| {}).await)
+    })
+}
+
+/// GET /v1/statistics and /v1/sessions/{id}/statistics
+pub(crate) fn statistics(mut call: HttpCall) -> Answering {
+    Box::pin(async move {
+        let by = call.take("by");
+        let request: StatisticsRequest = call.request()?;
+        let mut answer = call.api().statistics(&request).await.map_err(|error| call.problem(error))?;
+        if let Some(by) = by {
+            let by: Vec<Breakdown> = serde_json::from_value(by)
+                .map_err(|error| HttpProblem::of_parameter("by", error.to_string()))?;
+            answer.response.statistics.keep_only(&by);
+        }
+        HttpAnswer::of(&answer)
     })
 }
 

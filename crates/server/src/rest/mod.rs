@@ -5,6 +5,7 @@ pub(crate) mod changing;
 pub(crate) mod feed;
 pub(crate) mod ingesting;
 pub(crate) mod listing;
+pub(crate) mod managing;
 pub(crate) mod reading;
 pub(crate) mod removing;
 pub(crate) mod rows;
@@ -59,7 +60,8 @@ fn within<T: Serialize, P: Serialize>(
             fitting
         }
     };
-    HttpAnswer::of(&ApiAnswer { response: portion(fitting), notices: answer.notices.clone() })
+    let shown = ApiAnswer { response: portion(fitting), notices: answer.notices.clone() };
+    Ok(HttpAnswer::of(&shown)?.with_rows(fitting.items as u64))
 }
 
 /// Why no portion fits.

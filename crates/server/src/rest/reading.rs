@@ -12,6 +12,8 @@ use amplifier_session_api::operations::{
     vectors::SessionVectorsRequest,
 };
 
+use axum::{body::Body, http::StatusCode};
+
 use super::{answer_limits, operations, within};
 use crate::{
     answer::{HttpAnswer, entity_tag},
@@ -23,6 +25,9 @@ use crate::{
 
 /// The content type of lines of JSON.
 pub(crate) const JSON_LINES: &str = "application/jsonl";
+
+/// The content type of what may be anything: browsers show it nowhere.
+pub(crate) const BYTES: &str = "application/octet-stream";
 
 operations! {
     /// GET /v1/sessions/{id}/turns/{n}
@@ -84,7 +89,22 @@ pub(crate) fn session_events(call: HttpCall) -> Answering {
 /// GET /v1/sessions/{id}/events/{n}
 pub(crate) fn event(mut call: HttpCall) -> Answering {
     call.set("limit", 1);
-    session_events(call)
+    if call.take_flag("line") { event_line(call) } else { session_events(call) }
+}
+
+/// The line of an event as it is stored.
+fn event_line(mut call: HttpCall) -> Answering {
+    call.set("full", true);
+    Box::pin(async move {
+        let request: SessionEventsRequest = call.request()?;
+        let answer = call.api().session_events(&request).await.map_err(|error| call.problem(error))?;
+        let line = answer.response.events.into_iter().next().and_then(|event| event.line);
+        let line = line.ok_or_else(|| {
+            HttpProblem::new(StatusCode::NOT_FOUND, "no_line", "there is no line of this event").about("n")
+        })?;
+        let body = Body::from(line.0.as_bytes().to_vec());
+        Ok(HttpAnswer::Stream { body, content_type: BYTES, file: "event.json" })
+    })
 }
 
 /// GET /v1/export and /v1/sessions/{id}/export

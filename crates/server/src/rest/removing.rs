@@ -14,7 +14,7 @@ use crate::{answer::HttpAnswer, call::HttpCall, routes::Answering};
 pub(crate) fn delete_one(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let session = call.take_text("session").unwrap_or_default();
-        let _change = begin_change(&call, &session).await?;
+        let _change = begin_change(&mut call, &session).await?;
         call.set("sessions", json!([session]));
         delete(call).await
     })
@@ -31,7 +31,9 @@ pub(crate) fn delete(mut call: HttpCall) -> Answering {
         }
         let found = preview.response.would_delete.unwrap_or_default();
         let session_ids = found.into_iter().map(|view| view.session.session_id).collect();
-        call.answer(call.api().delete(&DeleteRequest { session_ids }).await)
+        let deleted = call.api().delete(&DeleteRequest { session_ids }).await;
+        let deleted = deleted.map_err(|error| call.problem(error))?;
+        Ok(HttpAnswer::of(&deleted)?.with_rows(deleted.response.deleted.len() as u64))
     })
 }
 
@@ -45,7 +47,9 @@ pub(crate) fn prune(mut call: HttpCall) -> Answering {
             return HttpAnswer::of(&preview);
         }
         let sessions = preview.response.sessions().iter().map(Into::into).collect();
-        call.answer(call.api().prune(&PruneRequest { sessions }).await)
+        let pruned =
+            call.api().prune(&PruneRequest { sessions }).await.map_err(|error| call.problem(error))?;
+        Ok(HttpAnswer::of(&pruned)?.with_rows(pruned.response.messages + pruned.response.events))
     })
 }
 
@@ -55,7 +59,7 @@ pub(crate) fn rewind(mut call: HttpCall) -> Answering {
         let dry_run = call.take_flag("dry_run");
         let at_most = call.take("at_most");
         let request: RewindPreviewRequest = call.request()?;
-        let _change = begin_change(&call, &request.session).await?;
+        let _change = begin_change(&mut call, &request.session).await?;
         let preview = call.api().rewind_preview(&request).await.map_err(|error| call.problem(error))?;
         if dry_run {
             return HttpAnswer::of(&preview);
@@ -64,6 +68,8 @@ pub(crate) fn rewind(mut call: HttpCall) -> Answering {
         call.set("session_id", preview.response.session.session.session_id.as_str());
         call.set("at_most", at_most.unwrap_or_else(|| Value::Null));
         let request: RewindRequest = call.request()?;
-        call.answer(call.api().rewind(&request).await)
+        let rewound = call.api().rewind(&request).await.map_err(|error| call.problem(error))?;
+        let removed = rewound.response.removed;
+        Ok(HttpAnswer::of(&rewound)?.with_rows(removed.messages + removed.events))
     })
 }

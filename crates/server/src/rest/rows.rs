@@ -19,6 +19,9 @@ use crate::{
 /// The size of a line from which on only one body may have such a line in memory.
 const LONG_LINE: usize = 2 << 20;
 
+/// The bytes of a body after which the quota is checked again.
+const CHECKED: usize = 16 << 20;
+
 /// GET /v1/rows/extents
 pub(crate) fn extents(mut call: HttpCall) -> Answering {
     Box::pin(async move {
@@ -81,8 +84,14 @@ pub(crate) fn write(mut call: HttpCall) -> Answering {
     Box::pin(async move {
         let body = call.take_stream().ok_or_else(|| HttpProblem::internal("the route has no stream"))?;
         let request: WriteRowsRequest = call.request()?;
+        call.check_quota(false).await?;
         let writing = call.api().write_rows(&request).await.map_err(|error| call.problem(error))?;
-        HttpAnswer::json(&taken(&call, writing, body).await?)
+        let taken = taken(&call, writing, body).await;
+        // Also after a failure, because the sessions before it are stored.
+        call.note_pending_vectors();
+        let taken = taken?;
+        let rows = taken.sessions.iter().map(|session| session.result.rows()).sum();
+        Ok(HttpAnswer::json(&taken)?.with_rows(rows))
     })
 }
 
@@ -94,8 +103,9 @@ async fn taken(
 ) -> Result<WriteRowsResponse, HttpProblem> {
     let limits = &call.state().limits;
     let (mut memory, mut long_line) = (None, None);
+    let mut unchecked = 0;
     loop {
-        let piece = match body.next().await {
+        let piece = match checked(call, body.next().await, &mut unchecked).await {
             Ok(Some(piece)) => piece,
             Ok(None) => return writing.finish().await.map_err(|error| call.problem(error)),
             Err(problem) => {
@@ -115,6 +125,21 @@ async fn taken(
             long_line = Some(limits.long_line().await?);
         }
     }
+}
+
+/// The piece, if the caller may still store more: a body may be larger than their quota.
+async fn checked(
+    call: &HttpCall,
+    piece: Result<Option<Vec<u8>>, HttpProblem>,
+    unchecked: &mut usize,
+) -> Result<Option<Vec<u8>>, HttpProblem> {
+    let piece = piece?;
+    *unchecked += piece.as_ref().map_or(0, Vec::len);
+    if *unchecked > CHECKED {
+        call.check_quota(false).await?;
+        *unchecked = 0;
+    }
+    Ok(piece)
 }
 
 #[cfg(test)]

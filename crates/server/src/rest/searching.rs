@@ -3,7 +3,7 @@
 use amplifier_session_api::{
     Reach,
     budget::Items,
-    operations::{search::SearchRequest, timeline::TimelineRequest},
+    operations::{search::SearchRequest, search_vector::VectorSearchRequest, timeline::TimelineRequest},
 };
 
 use super::{answer_limits, operations, within};
@@ -12,6 +12,17 @@ use crate::{call::HttpCall, problem::HttpProblem, routes::Answering};
 operations! {
     /// GET /v1/timeline
     timeline: TimelineRequest => timeline;
+}
+
+/// POST /v1/search/vector
+pub(crate) fn search_vector(mut call: HttpCall) -> Answering {
+    Box::pin(async move {
+        let limits = answer_limits(&mut call);
+        let request: VectorSearchRequest = call.request()?;
+        let answer = call.api().search_vector(&request).await.map_err(|error| call.problem(error))?;
+        let items = answer.response.items();
+        within(&call, &answer, limits, items, |response, portion| response.portion(portion, limits))
+    })
 }
 
 /// GET and POST /v1/search

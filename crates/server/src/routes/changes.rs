@@ -49,7 +49,7 @@ pub(super) static CHANGE_ROUTES: &[HttpRoute] = &[
         name: "summaries",
         path: "/v1/summaries",
         about: "Sets summaries of turns of your sessions",
-        parameters: &[&[P::json("summaries", "SummaryOfTurn", "The summaries").required()]],
+        parameters: &[&[P::json("summaries", "SummaryOfTurn[]", "The summaries").required()]],
         response: "SummariesResponse",
         handler: changing::summaries,
         ..WRITE
@@ -64,7 +64,7 @@ pub(super) static CHANGE_ROUTES: &[HttpRoute] = &[
                 .required(),
             DRY_RUN,
         ]],
-        response: "PurgeSecretsResponse",
+        response: "PurgeSecretsResponse | PurgePreview",
         handler: changing::purge_secrets,
         ..WRITE
     },

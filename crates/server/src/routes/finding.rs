@@ -69,7 +69,7 @@ pub(super) static FINDING_ROUTES: &[HttpRoute] = &[
         about: "Searches messages by words and by meaning",
         parameters: &[QUERY, FILTER, SEARCH, LENGTH],
         pace: RoutePace::Search,
-        response: "SearchResponse",
+        response: "SearchResponse | TurnsResponse | SupersededResponse",
         handler: searching::search,
         ..READ
     },
@@ -81,8 +81,40 @@ pub(super) static FINDING_ROUTES: &[HttpRoute] = &[
         parameters: &[QUERY, FILTER, SEARCH, LENGTH],
         body: RouteBody::Json,
         pace: RoutePace::Search,
-        response: "SearchResponse",
+        response: "SearchResponse | TurnsResponse | SupersededResponse",
         handler: searching::search,
+        ..READ
+    },
+    HttpRoute {
+        name: "search_vector",
+        method: HttpVerb::Post,
+        path: "/v1/search/vector",
+        about: "Finds the messages nearest in meaning to a vector that you have made with the model of the store",
+        parameters: &[
+            &[P::numbers("vector", "The vector, of any length but zero").required(), SCOPE, SESSION],
+            FILTER,
+            &[
+                P::choices(
+                    "in",
+                    &["user", "assistant", "thinking", "tool"],
+                    "Only these texts; by default all that are embedded",
+                ),
+                P::choice(
+                    "role",
+                    &["user", "assistant", "tool", "system", "developer"],
+                    "Only messages with this role",
+                ),
+                P::count("limit", 200, "The largest number of results"),
+                P::decimal("min_similarity", "The least similarity"),
+                P::flag("full", "Return whole messages"),
+                P::count("snippet_chars", 100_000, "The length of snippets in characters"),
+            ],
+            LENGTH,
+        ],
+        body: RouteBody::Json,
+        pace: RoutePace::Search,
+        response: "SearchResponse",
+        handler: searching::search_vector,
         ..READ
     },
     HttpRoute {
@@ -131,7 +163,7 @@ pub(super) static FINDING_ROUTES: &[HttpRoute] = &[
         name: "statistics",
         path: "/v1/statistics",
         about: "Counts sessions, messages, events, tokens and cost",
-        parameters: &[FILTER, &[SCOPE, SESSION]],
+        parameters: &[FILTER, &[SCOPE, SESSION, BY]],
         response: "StatisticsResponse",
         handler: listing::statistics,
         ..READ

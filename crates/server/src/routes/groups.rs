@@ -67,6 +67,11 @@ pub(super) const SESSION: P = P::text("session", "Only this session, by its addr
 pub(super) const LIMIT: P = P::count("limit", 1_000, "The largest number of items");
 pub(super) const AFTER: P = P::text("after", "The cursor `next` of the answer before");
 pub(super) const SHORT_IDS: P = P::flag("short_ids", "Add the shortest ids that name the sessions");
+pub(super) const BY: P = P::choices(
+    "by",
+    &["project", "bundle", "event_type", "tool", "model", "day", "week", "month"],
+    "Only these breakdowns; by default all",
+);
 pub(super) const LENGTH: &[P] = &[
     P::count("max_chars", 1_000_000, "Cut each message to this many characters"),
     P::count("budget", 1_000_000, "Cut the answer to this many tokens"),

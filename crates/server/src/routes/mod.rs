@@ -4,6 +4,7 @@ mod changes;
 mod feed;
 mod finding;
 mod groups;
+mod managing;
 mod open;
 mod parameter;
 mod rows;
@@ -12,7 +13,7 @@ mod sessions;
 use std::{future::Future, pin::Pin, time::Duration};
 
 use amplifier_session_api::{AccessRight, Reach};
-use axum::http::Method;
+use axum::http::{HeaderMap, Method, header};
 
 pub(crate) use open::OPEN_ROUTES;
 pub(crate) use parameter::{ParameterKind, RouteParameter};
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
         changes::CHANGE_ROUTES,
         feed::FEED_ROUTES,
         rows::ROW_ROUTES,
+        managing::MANAGING_ROUTES,
     ]
     .into_iter()
     .flatten()
@@ -85,6 +87,22 @@ pub(crate) enum RouteBody {
     Stream(&'static str),
 }
 
+impl RouteBody {
+    /// The memory that a body with these headers may need, in bytes, if it has at most `most`. A body that is read piece
+    /// by piece takes its memory as it comes, and a JSON body is small.
+    pub(crate) fn reserved(self, headers: &HeaderMap, most: usize) -> usize {
+        match self {
+            Self::None | Self::Socket | Self::Stream(_) | Self::Json => 0,
+            // What a compressed body will need is not known.
+            Self::Bytes(_) if headers.contains_key(header::CONTENT_ENCODING) => most,
+            Self::Bytes(_) => {
+                let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+                length.map_or(most, |length| length.parse().unwrap_or(most)).min(most)
+            }
+        }
+    }
+}
+
 /// How a route is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RoutePace {
@@ -136,7 +154,7 @@ pub(crate) struct HttpRoute {
     pub(crate) parameters: &'static [&'static [RouteParameter]],
     pub(crate) body: RouteBody,
     pub(crate) pace: RoutePace,
-    /// The type of the response, by its name in the documentation; or a content type.
+    /// The type of the response, by its name in the documentation, or several; or a content type.
     pub(crate) response: &'static str,
     pub(crate) handler: fn(HttpCall) -> Answering,
 }

@@ -20,6 +20,8 @@ pub(crate) enum ParameterKind {
     Texts,
     /// A number from 0 to this.
     Count(u64),
+    /// Numbers with decimals, which only a JSON body can have.
+    Numbers,
     /// A number with decimals.
     Decimal,
     /// `true` or `false`; in a query, its name alone means `true`.
@@ -28,7 +30,7 @@ pub(crate) enum ParameterKind {
     Choice(&'static [&'static str]),
     /// Several of these texts: in a query, repeated or with commas.
     Choices(&'static [&'static str]),
-    /// A value that only a JSON body can have, of this type of the API.
+    /// A value that only a JSON body can have, of this type of the API; with `[]`, a list of them.
     Json(&'static str),
 }
 
@@ -55,6 +57,10 @@ impl RouteParameter {
 
     pub(crate) const fn decimal(name: &'static str, about: &'static str) -> Self {
         Self::new(name, ParameterKind::Decimal, about)
+    }
+
+    pub(crate) const fn numbers(name: &'static str, about: &'static str) -> Self {
+        Self::new(name, ParameterKind::Numbers, about)
     }
 
     pub(crate) const fn flag(name: &'static str, about: &'static str) -> Self {

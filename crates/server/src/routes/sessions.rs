@@ -96,9 +96,10 @@ pub(super) static SESSION_ROUTES: &[HttpRoute] = &[
             &[
                 P::number("n", "The number of the event").of("from").required(),
                 P::flag("full", "Add the line"),
+                P::flag("line", "Only the line, as it is stored"),
             ],
         ],
-        response: "SessionEventsResponse",
+        response: "SessionEventsResponse | application/octet-stream",
         handler: reading::event,
         ..READ
     },
@@ -106,7 +107,7 @@ pub(super) static SESSION_ROUTES: &[HttpRoute] = &[
         name: "session_statistics",
         path: "/v1/sessions/{id}/statistics",
         about: "Counts messages, events, tokens and cost of a session",
-        parameters: &[ONE],
+        parameters: &[ONE, &[BY]],
         response: "StatisticsResponse",
         handler: listing::statistics,
         ..READ

@@ -144,6 +144,11 @@ fn table(record: &TokenRecord) -> Table {
     if let Some(expires) = record.expires {
         set("expires", expires.to_string().into());
     }
+    for (name, most) in [("quota_sessions", record.quota_sessions), ("quota_rows", record.quota_rows)] {
+        if let Some(most) = most {
+            set(name, i64::try_from(most).unwrap_or(i64::MAX).into());
+        }
+    }
     let digits: String = record.sha256.iter().map(|byte| format!("{byte:02x}")).collect();
     set("sha256", digits.into());
     table
@@ -181,6 +186,7 @@ mod tests {
     use amplifier_session_core::model::UserId;
 
     use super::*;
+    use crate::quota::StorageQuota;
 
     fn new(user: &str) -> NewToken {
         NewToken {
@@ -190,6 +196,7 @@ mod tests {
             reach: Reach::Visible,
             rights: vec![AccessRight::Read, AccessRight::Admin],
             expires: Some(Timestamp::parse("2027-01-01T00:00:00Z").unwrap()),
+            quota: StorageQuota { sessions: Some(100), rows: None },
             ..NewToken::new(UserId::new(user).unwrap())
         }
     }

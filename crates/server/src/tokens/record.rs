@@ -4,6 +4,8 @@ use amplifier_session_api::{AccessRight, ApiCaller, Reach};
 use amplifier_session_core::model::{Timestamp, UserId};
 use serde::{Deserialize, Serialize};
 
+use crate::quota::StorageQuota;
+
 /// A token to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
@@ -21,6 +23,8 @@ pub struct NewToken {
     pub rights: Vec<AccessRight>,
     /// When it ends. Default: never.
     pub expires: Option<Timestamp>,
+    /// How much its user may store with it. Default: what the server says.
+    pub quota: StorageQuota,
 }
 
 impl NewToken {
@@ -38,6 +42,7 @@ impl NewToken {
             reach: Reach::Own,
             rights: Self::RIGHTS.to_vec(),
             expires: None,
+            quota: StorageQuota::default(),
         }
     }
 }
@@ -68,6 +73,12 @@ pub struct TokenRecord {
     /// When it ends. Without a time, it does not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
+    /// The number of sessions that its user may store with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_sessions: Option<u64>,
+    /// The number of messages and events that its user may store with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_rows: Option<u64>,
     /// The SHA-256 of its text, in hexadecimal digits.
     #[serde(with = "hexadecimal")]
     pub(crate) sha256: [u8; 32],
@@ -76,14 +87,35 @@ pub struct TokenRecord {
 impl TokenRecord {
     /// The record of a token.
     pub(crate) fn new(id: &str, sha256: [u8; 32], new: &NewToken, created: Timestamp) -> Self {
-        let NewToken { name, user, teams, org, reach, rights, expires } = new.clone();
-        Self { id: id.to_owned(), name, user, teams, org, reach, rights, created, expires, sha256 }
+        let NewToken { name, user, teams, org, reach, rights, expires, quota } = new.clone();
+        let StorageQuota { sessions: quota_sessions, rows: quota_rows } = quota;
+        let id = id.to_owned();
+        Self {
+            id,
+            name,
+            user,
+            teams,
+            org,
+            reach,
+            rights,
+            created,
+            expires,
+            quota_sessions,
+            quota_rows,
+            sha256,
+        }
     }
 
     /// Whether it has ended at the time `now`.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// How much its user may store with it, as far as it says so.
+    #[must_use]
+    pub fn quota(&self) -> StorageQuota {
+        StorageQuota { sessions: self.quota_sessions, rows: self.quota_rows }
     }
 
     /// The caller who has it.

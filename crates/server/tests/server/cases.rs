@@ -50,6 +50,7 @@ fn open(route: &str) -> Option<Vec<RouteCase>> {
         "me" => "/v1/me",
         "version" => "/v1/version",
         "status" => "/v1/status",
+        "metrics" => "/metrics",
         _ => return None,
     };
     Some(vec![get(path)])
@@ -77,6 +78,9 @@ fn lists(route: &str, id: &str) -> Option<Vec<RouteCase>> {
             with_json("POST", "/v1/search", &json!({"q": "pool", "in": ["user", "tool", "thinking"]})),
             with_json("POST", "/v1/search", &json!({"q": "pool", "not_session": [id]})),
         ],
+        "search_vector" => {
+            vec![with_json("POST", "/v1/search/vector", &json!({"vector": [1.0, 0.0], "session": id}))]
+        }
         "timeline" => vec![get("/v1/timeline?q=pool&by=day")],
         "events" => both("/v1/events?full&limit=1000", format!("/v1/events?session={id}&type=tool:error")),
         "statistics" => both("/v1/statistics", format!("/v1/statistics?session={id}")),
@@ -86,6 +90,11 @@ fn lists(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         "tags" => vec![get("/v1/tags")],
         "gaps" => both("/v1/gaps", format!("/v1/gaps?sessions={id}")),
         "vectors" => vec![get("/v1/vectors")],
+        "check" => vec![get("/v1/check")],
+        // Of users who have no sessions: what it does to others is tested elsewhere.
+        "rename_user" => {
+            vec![with_json("POST", "/v1/users/rename", &json!({"old": "nobody-1", "new": "nobody-2"}))]
+        }
         // What they report later has a proof of its own: `scope_of_changes`.
         "changes" => vec![get("/v1/changes")],
         "live" => vec![get("/v1/live")],
@@ -107,8 +116,8 @@ fn session(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         "turn" => &["/turns/1?embedding&turn_count"],
         "turn_context" => &["/turns/1/context?before=1&after=1"],
         "session_events" => &["/events?full"],
-        "event" => &["/events/0?full"],
-        "session_statistics" => &["/statistics"],
+        "event" => &["/events/0?full", "/events/0?line=true"],
+        "session_statistics" => &["/statistics", "/statistics?by=project,day"],
         "files" => &["/files"],
         "session_vectors" => &["/vectors"],
         "session_secrets" => &["/secrets"],
@@ -135,6 +144,10 @@ fn changes(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         "purge_secrets" => {
             vec![post("/secrets/purge", &json!({"dry_run": true})), post("/secrets/purge", &json!({}))]
         }
+        "ignore_secrets" => {
+            vec![post("/secrets/ignore", &json!({})), post("/secrets/ignore", &json!({"ignore": false}))]
+        }
+        "make_vectors" => vec![with_json("POST", "/v1/vectors", &json!({"session": id}))],
         "rewind" => vec![
             post("/rewind", &json!({"to_turn": 0, "dry_run": true})),
             post("/rewind", &json!({"to_turn": 0})),
@@ -173,6 +186,10 @@ fn rows(world: &World, route: &str, id: &str) -> Option<Vec<RouteCase>> {
             let zeros = "0".repeat(64);
             vec![get(format!("{path}?after_message=1&digest={zeros}")), get(path)]
         }
+        "import" => vec![
+            with_lines("POST", "/v1/import", world.archive(id)),
+            with_lines("POST", "/v1/import?replace", world.archive(id)),
+        ],
         "write_rows" => vec![
             with_lines("POST", "/v1/rows?dry_run", world.stream(id)),
             with_lines("POST", "/v1/rows", world.stream(id)),

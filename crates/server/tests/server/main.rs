@@ -11,6 +11,7 @@ mod connections;
 mod feed;
 mod live;
 mod live_client;
+mod managing;
 mod reading;
 mod rows;
 mod running;
@@ -33,6 +34,8 @@ use crate::client::{Reply, Request};
 /// A server that answers until it is dropped or stopped.
 struct Running {
     address: std::net::SocketAddr,
+    /// Where it answers requests for metrics without a token.
+    metrics: Option<std::net::SocketAddr>,
     file: TokenFile,
     storage: SessionStorage,
     stop: Option<oneshot::Sender<()>>,
@@ -68,7 +71,7 @@ impl Running {
         }
         let handles = StoreHandles::new(storage.clone(), storage.clone()).unwrap();
         let server = SessionServer::bind(settings, handles).unwrap();
-        let address = server.address();
+        let (address, metrics) = (server.address(), server.metrics_address());
         let (stop, has_stopped) = oneshot::channel();
         let (stop_now, has_stopped_now) = oneshot::channel();
         let wait = |receiver: oneshot::Receiver<()>| async move {
@@ -78,7 +81,7 @@ impl Running {
         };
         let served = tokio::spawn(server.run(wait(has_stopped), wait(has_stopped_now)));
         let (stop, stop_now) = (Some(stop), Some(stop_now));
-        Self { address, file, storage, stop, stop_now, served, folder }
+        Self { address, metrics, file, storage, stop, stop_now, served, folder }
     }
 
     /// The token of a user with this reach, who may only read or do everything.

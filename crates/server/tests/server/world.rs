@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) tokens: Vec<KnownToken>,
     /// Streams of other stores, by the id of the session in them. Each is of one of the users.
     streams: BTreeMap<String, String>,
+    /// Archives of other stores, likewise.
+    archives: BTreeMap<String, String>,
 }
 
 impl World {
@@ -84,13 +86,18 @@ impl World {
             }
         })
         .await;
-        let streams = streams(&mut random, &sessions).await;
-        Self { server, random, sessions, tokens, streams }
+        let (streams, archives) = streams(&mut random, &sessions).await;
+        Self { server, random, sessions, tokens, streams, archives }
     }
 
     /// The stream of another store, of a session with this id.
     pub(crate) fn stream(&self, id: &str) -> String {
         self.streams.get(id).cloned().unwrap_or_default()
+    }
+
+    /// The archive of another store with a session with this id.
+    pub(crate) fn archive(&self, id: &str) -> String {
+        self.archives.get(id).cloned().unwrap_or_default()
     }
 
     /// The sessions as they are stored now.
@@ -154,18 +161,31 @@ async fn store(storage: &SessionStorage, session: &KnownSession, sharing: &Shari
     storage.sessions().share_session(key, sharing).await.unwrap();
 }
 
-/// A stream for the id of each session, which belongs to any user in the other store.
-async fn streams(random: &mut Random, sessions: &[KnownSession]) -> BTreeMap<String, String> {
+/// A stream and an archive for the id of each session, which belongs to any user in the other store.
+async fn streams(
+    random: &mut Random,
+    sessions: &[KnownSession],
+) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     let other = SessionStorage::new(Arc::new(MemoryBackend::new()));
-    let mut streams = BTreeMap::new();
+    let (mut streams, mut archives) = (BTreeMap::new(), BTreeMap::new());
     for KnownSession { key, .. } in sessions {
         let target = target_of(random.one::<&str>(&USERS), "shop", key.session_id.as_str());
         let lines = whole(vec![lines::user("why is the pool empty")]);
         other.ingestion().sync_transcript_lines(&target, lines).await.unwrap();
         let stream = String::from_utf8(stream(&other, &target).await).unwrap();
         streams.insert(key.session_id.to_string(), stream);
+        archives.insert(key.session_id.to_string(), archive(&other, &target).await);
     }
-    streams
+    (streams, archives)
+}
+
+async fn archive(storage: &SessionStorage, target: &IngestTarget) -> String {
+    let mut bytes = Vec::new();
+    let mut writer = JsonLinesWriter::new(&mut bytes);
+    let scope = Scope::User(target.key.user_id.clone());
+    let filter = SessionFilter::default().with_session(target.key.session_id.clone());
+    storage.archive().export_sessions(&scope, filter, &mut writer).await.unwrap();
+    String::from_utf8(bytes).unwrap()
 }
 
 fn sharing(random: &mut Random) -> Sharing {

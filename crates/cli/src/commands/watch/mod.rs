@@ -2,7 +2,6 @@
 
 mod messages;
 mod metrics;
-mod notify;
 #[cfg(feature = "client")]
 mod push;
 
@@ -29,6 +28,7 @@ use self::{
     messages::{WatchMessages, say},
     metrics::Metrics,
 };
+use super::notify;
 use crate::{
     app::App,
     args::{LogFormat, WatchArgs, WatchedArgs},

@@ -39,6 +39,7 @@ impl ImportOptions {
 
 /// The report of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The number of imported sessions.
@@ -69,6 +70,7 @@ pub struct ImportReport {
 
 /// A session that was rejected, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RefusedSession {
     /// Its owner.
@@ -81,6 +83,7 @@ pub struct RefusedSession {
 
 /// A part of an archive that differs from what was exported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct BrokenPart {
     /// Its position, for example `line 7`.

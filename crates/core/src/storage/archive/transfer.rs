@@ -14,6 +14,7 @@ use crate::{
 
 /// The first rows of one kind of a session: their number, and a digest of their digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RowChain {
     /// The number of rows.
     pub count: u32,
@@ -39,6 +40,7 @@ impl RowChain {
 
 /// The first messages and events of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RowChains {
     /// The messages.
     pub messages: RowChain,
@@ -57,6 +59,7 @@ impl RowChains {
 
 /// The superseded lines of a session that were sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SentSuperseded {
     /// The number of stored pieces.
     pub pieces: u32,

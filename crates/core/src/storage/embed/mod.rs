@@ -33,6 +33,7 @@ const MESSAGES_A_STEP: usize = 512;
 
 /// The report of making vectors.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct EmbedReport {
     /// The number of messages whose vectors were stored.

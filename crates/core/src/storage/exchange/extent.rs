@@ -56,6 +56,7 @@ impl ExtentQuery {
 
 /// A page of sessions, in order of id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExtentPage {
     /// The identity of the store.
     pub store: String,
@@ -71,6 +72,7 @@ pub struct ExtentPage {
 
 /// The stored part of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionExtent {
     /// The id.
     pub session_id: SessionId,
@@ -90,6 +92,7 @@ pub struct SessionExtent {
 
 /// The part of a session that a store has sent to another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SentExtent {
     /// The version that the session had in the sending store; `None` if rows are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

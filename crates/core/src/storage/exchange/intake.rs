@@ -54,6 +54,7 @@ impl ReceiveOptions {
 
 /// A session that was taken, and the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceivedSession {
     /// The owner.
     pub user_id: UserId,
@@ -69,6 +70,7 @@ pub struct ReceivedSession {
 
 /// The result of taking a session. It is given after the rows are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReceiveResult {
@@ -103,6 +105,17 @@ pub enum ReceiveResult {
         /// Whether another attempt may succeed.
         is_retryable: bool,
     },
+}
+
+impl ReceiveResult {
+    /// The number of messages and events that were written.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        match self {
+            Self::Stored { messages, events, .. } => messages + events,
+            _ => 0,
+        }
+    }
 }
 
 impl ReceivedSession {

@@ -117,6 +117,9 @@ impl Ingestion<'_> {
         }
         let stored = self.store.backend.get_session(key).await?;
         let session = &stored.as_ref().ok_or_else(|| Error::session_not_found(&key.session_id))?.session;
+        if !options.dry_run {
+            self.store.check_unchanged(session)?;
+        }
         let target = IngestTarget {
             key: key.clone(),
             host_id: session.host_id.clone(),

@@ -43,6 +43,7 @@ const SHOWN: usize = 4;
 
 /// The kind of data in which a secret was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SecretIn {
     /// A message.
@@ -55,6 +56,7 @@ pub enum SecretIn {
 
 /// A secret in a stored line, without the secret itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct StoredSecret {
     /// The kind of data that contains it.

@@ -269,6 +269,7 @@ impl SessionCatalog<'_> {
             .retry_conflicts(|| async {
                 let stored = self.store.backend.get_session(key).await?;
                 let stored = stored.ok_or_else(|| Error::session_not_found(&key.session_id))?;
+                self.store.check_unchanged(&stored.session)?;
                 let session = change(&stored)?;
                 if session != stored.session {
                     self.store

@@ -33,6 +33,7 @@ use crate::{
 
 /// Counts of sessions and their rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SessionStatistics {
     /// The number of sessions.

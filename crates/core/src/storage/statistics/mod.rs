@@ -73,6 +73,7 @@ impl StatisticsOptions {
 
 /// Statistics: totals, and lists with the largest first, or days in order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Statistics {
     /// Totals of all sessions, with all their messages and events regardless of the period, except `left_out`.
@@ -103,8 +104,62 @@ pub struct Statistics {
     pub months: Vec<PeriodStatistics>,
 }
 
+/// A list of [`Statistics`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Breakdown {
+    /// [`Statistics::projects`].
+    Project,
+    /// [`Statistics::bundles`].
+    Bundle,
+    /// [`Statistics::event_types`].
+    EventType,
+    /// [`Statistics::tools`].
+    Tool,
+    /// [`Statistics::models`].
+    Model,
+    /// [`Statistics::days`].
+    Day,
+    /// [`Statistics::weeks`].
+    Week,
+    /// [`Statistics::months`].
+    Month,
+}
+
+impl Statistics {
+    /// Empties the lists that are not among `kept`, for readers who need few of them. Numbers do not change.
+    pub fn keep_only(&mut self, kept: &[Breakdown]) {
+        let is_left_out = |breakdown: Breakdown| !kept.contains(&breakdown);
+        if is_left_out(Breakdown::Project) {
+            self.projects.clear();
+        }
+        if is_left_out(Breakdown::Bundle) {
+            self.bundles.clear();
+        }
+        if is_left_out(Breakdown::EventType) {
+            self.event_types.clear();
+        }
+        if is_left_out(Breakdown::Tool) {
+            self.tools.clear();
+        }
+        if is_left_out(Breakdown::Model) {
+            self.models.clear();
+        }
+        if is_left_out(Breakdown::Day) {
+            self.days.clear();
+        }
+        if is_left_out(Breakdown::Week) {
+            self.weeks.clear();
+        }
+        if is_left_out(Breakdown::Month) {
+            self.months.clear();
+        }
+    }
+}
+
 /// A group of sessions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionGroup<T> {
     /// The value that defines the group.
     pub of: T,
@@ -117,6 +172,7 @@ pub struct SessionGroup<T> {
 
 /// Statistics of an event type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventTypeStatistics {
     /// The type.
     pub event_type: String,
@@ -128,6 +184,7 @@ pub struct EventTypeStatistics {
 
 /// Statistics of a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolStatistics {
     /// The tool.
     pub tool: String,
@@ -141,6 +198,7 @@ pub struct ToolStatistics {
 
 /// Statistics of a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelStatistics {
     /// The model without a path before it: `X` for `anthropic/X`; `unknown` for calls whose events name no model.
     pub model: String,
@@ -155,6 +213,7 @@ pub struct ModelStatistics {
 
 /// Activity on a day.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DayStatistics {
     /// The day: `2026-01-31`.
     pub day: String,
@@ -172,6 +231,7 @@ pub struct DayStatistics {
 
 /// What statistics leave out, because it is counted elsewhere.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The number of sessions that begin with a copy of another session that was counted: forks, and copied folders.

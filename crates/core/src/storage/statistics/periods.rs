@@ -11,6 +11,7 @@ use crate::{
 
 /// Activity in a week or a month.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeriodStatistics {
     /// The week in ISO 8601, `2026-W05`, or the month, `2026-01`.
     pub period: String,

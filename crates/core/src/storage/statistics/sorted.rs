@@ -18,6 +18,7 @@ use crate::{
 
 /// An order of sessions and projects. Ties are in order of the last change, newest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SessionOrder {
     /// By the last change, newest first.

@@ -29,6 +29,7 @@ const PAGE: usize = 1_000;
 
 /// A session with superseded lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SupersededSession {
     /// The owner.
@@ -53,6 +54,7 @@ pub struct SupersededSession {
 
 /// A superseded line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SupersededLine {
     /// The owner.

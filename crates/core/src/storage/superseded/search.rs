@@ -20,6 +20,7 @@ use crate::{
 
 /// A superseded message that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SupersededMatch {
     /// The message, with its former sequence. Another message may have that sequence now.

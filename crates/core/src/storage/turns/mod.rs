@@ -31,6 +31,7 @@ const LAST_LINES: u32 = 4;
 
 /// One side of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TurnSide {
     /// The id of the message.
@@ -43,6 +44,7 @@ pub struct TurnSide {
 
 /// The source of a turn's summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SummarySource {
     /// `turn_summary` in the metadata of the user's message.
@@ -53,6 +55,7 @@ pub enum SummarySource {
 
 /// A turn: the user's question, and the last answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Turn {
     /// The owner.
@@ -81,6 +84,7 @@ pub struct Turn {
 
 /// The stored data of a turn's embedding, without its vector.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct StoredTurnEmbedding {
     /// A UUID.

@@ -16,6 +16,7 @@ on_both_stores![
     concurrent_edits_are_all_kept,
     the_first_sharing_is_remembered,
     sharing_with_an_unnamed_group_is_refused,
+    a_session_that_was_seen_is_changed_only_as_it_was,
 ];
 
 const METADATA: &str = r#"{"name":"from the file","description":"as given","tags":["file"],"bundle":"b"}"#;
@@ -239,4 +240,30 @@ async fn sharing_with_an_unnamed_group_is_refused(store: Store) {
         assert_eq!((error.kind(), error.field()), (ErrorKind::Validation, Some(field)));
     }
     assert_eq!(store.stored(&target("s")).await.session.visibility, Visibility::Private);
+}
+
+/// Another process may change a session between the look at it and the change.
+async fn a_session_that_was_seen_is_changed_only_as_it_was(store: Store) {
+    fill(&store, &target("s")).await;
+    fill(&store, &target("other")).await;
+    let key = &target("s").key;
+    let seen = store.stored(&target("s")).await.session;
+    let careful = store.storage.clone().only_unchanged(seen);
+    let name = |name| SessionEdit::default().set_name(name);
+    edit(&store, name("changed by another process")).await;
+    let refused = |error: Error| (error.kind(), error.context(CHANGED_SINCE).is_some());
+    let conflict = (ErrorKind::Conflict, true);
+    let edited = careful.sessions().update_session(key, &name("mine")).await;
+    assert_eq!(refused(edited.unwrap_err()), conflict);
+    let shared = careful.sessions().share_session(key, &Sharing::public()).await;
+    assert_eq!(refused(shared.unwrap_err()), conflict);
+    let rewound = careful.ingestion().rewind(key, &RewindOptions::to_turn(0)).await;
+    assert_eq!(refused(rewound.unwrap_err()), conflict);
+    let session = store.stored(&target("s")).await.session;
+    assert_eq!((session.name.as_deref(), session.message_count), (Some("changed by another process"), 2));
+    // As it is now, and other sessions, it changes.
+    let careful = store.storage.clone().only_unchanged(session);
+    careful.sessions().update_session(&target("other").key, &name("other")).await.unwrap();
+    careful.sessions().update_session(key, &name("mine")).await.unwrap();
+    assert_eq!(store.stored(&target("s")).await.session.name.as_deref(), Some("mine"));
 }

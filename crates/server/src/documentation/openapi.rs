@@ -1,40 +1,15 @@
-//! The description of the routes, for programs (OpenAPI 3.1) and for people, made from the table of routes.
+//! The OpenAPI document (3.1), made from the table of routes and the types of the responses.
 
-use amplifier_session_api::{AccessRight, Reach};
-use axum::body::Bytes;
+use amplifier_session_api::releases::VERSION;
 use serde_json::{Map, Value, json};
 
+use super::{INTRODUCTION, needs, schemas::response_schemas};
 use crate::routes::{
     HttpRoute, OPEN_ROUTES, OpenPage, OpenRoute, ParameterKind, RouteBody, RouteParameter, routes,
 };
 
-/// The description of the routes.
-#[derive(Debug)]
-pub(crate) struct Documentation {
-    description: Bytes,
-    page: Bytes,
-}
-
-impl Documentation {
-    pub(crate) fn new() -> Self {
-        Self { description: Bytes::from(openapi().to_string()), page: Bytes::from(page()) }
-    }
-
-    /// The OpenAPI document.
-    pub(crate) fn description(&self) -> Bytes {
-        self.description.clone()
-    }
-
-    /// The page for people.
-    pub(crate) fn page(&self) -> Bytes {
-        self.page.clone()
-    }
-}
-
-/// The rules for all routes.
-const INTRODUCTION: &str = "Every route but those without a token needs `Authorization: Bearer ams_…`, and answers only \
-what its token reaches. Responses are the objects that the command line prints with `--json`; remarks are in their field \
-`remarks`. Parameters that a route does not have are errors. Errors are `application/problem+json` (RFC 9457).";
+/// Stands between the names of the types that a response can have.
+const OR: &str = " | ";
 
 fn openapi() -> Value {
     let mut paths = Map::new();
@@ -49,18 +24,20 @@ fn openapi() -> Value {
     for route in routes() {
         add(route.path, route.method.as_str(), operation(route));
     }
+    let mut schemas = response_schemas();
+    schemas.insert("Problem".to_owned(), problem_schema());
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Amplifier sessions",
-            "version": env!("CARGO_PKG_VERSION"),
+            "version": VERSION,
             "description": INTRODUCTION,
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": problem_schema()},
+            "schemas": schemas,
             "responses": {"Problem": {
                 "description": "Why there is no answer",
                 "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -120,16 +97,6 @@ fn operation(route: &HttpRoute) -> Value {
     operation
 }
 
-/// The rights that a token needs.
-fn needs(route: &HttpRoute) -> String {
-    let reach = match route.reach {
-        Reach::Own => String::new(),
-        reach => format!(", and the reach `{}`", reach.as_str()),
-    };
-    let rights: Vec<&str> = route.rights().map(AccessRight::as_str).collect();
-    format!("Needs the right to {}{reach}.", rights.join(" or to "))
-}
-
 fn responses(route: &HttpRoute) -> Value {
     if route.body == RouteBody::Socket {
         return json!({
@@ -137,18 +104,33 @@ fn responses(route: &HttpRoute) -> Value {
             "default": {"$ref": "#/components/responses/Problem"},
         });
     }
+    let mut content = Map::new();
     // A content type has a slash, a type of the API has none.
-    let content = if route.response.contains('/') {
-        json!({route.response: {}})
-    } else {
-        json!({"application/json": {"schema": {"type": "object", "title": route.response}}})
-    };
+    let (types, names): (Vec<&str>, Vec<&str>) =
+        route.response.split(OR).partition(|name| name.contains('/'));
+    if !names.is_empty() {
+        content.insert("application/json".to_owned(), json!({"schema": any_of(&names)}));
+    }
+    content.extend(types.into_iter().map(|content_type| (content_type.to_owned(), json!({}))));
     let mut responses = json!({"200": {"description": "The answer", "content": content}});
     if route.is_kept() {
         responses["304"] = json!({"description": "It has not changed since the version in If-None-Match"});
     }
     responses["default"] = json!({"$ref": "#/components/responses/Problem"});
     responses
+}
+
+/// One of the types with these names.
+fn any_of(names: &[&str]) -> Value {
+    let schemas: Vec<Value> = names.iter().map(|name| reference(name)).collect();
+    match schemas.as_slice() {
+        [schema] => schema.clone(),
+        _ => json!({"anyOf": schemas}),
+    }
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 fn parameter(route: &HttpRoute, parameter: &RouteParameter) -> Value {
@@ -188,62 +170,17 @@ fn schema(kind: ParameterKind) -> Value {
         ParameterKind::Texts => json!({"type": "array", "items": {"type": "string"}}),
         ParameterKind::Count(most) => json!({"type": "integer", "minimum": 0, "maximum": most}),
         ParameterKind::Decimal => json!({"type": "number"}),
+        ParameterKind::Numbers => json!({"type": "array", "items": {"type": "number"}}),
         ParameterKind::Flag => json!({"type": "boolean"}),
         ParameterKind::Choice(values) => json!({"type": "string", "enum": values}),
         ParameterKind::Choices(values) => {
             json!({"type": "array", "items": {"type": "string", "enum": values}})
         }
-        ParameterKind::Json(type_name) => json!({"title": type_name}),
+        ParameterKind::Json(type_name) => match type_name.strip_suffix("[]") {
+            Some(type_name) => json!({"type": "array", "items": reference(type_name)}),
+            None => reference(type_name),
+        },
     }
-}
-
-fn page() -> String {
-    let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>Amplifier sessions: routes</title>\n\
-         <h1>Routes</h1>\n<p>{}</p>\n<p>For programs: <a href=\"/openapi.json\">openapi.json</a></p>\n\
-         <h2>Without a token</h2>\n<dl>\n",
-        escaped(INTRODUCTION)
-    );
-    for route in OPEN_ROUTES {
-        page.push_str(&format!("<dt><code>GET {}</code><dd>{}\n", escaped(route.path), escaped(route.about)));
-    }
-    page.push_str("</dl>\n<h2>With a token</h2>\n");
-    for route in routes() {
-        let method = route.method.as_str().to_uppercase();
-        page.push_str(&format!(
-            "<h3 id=\"{}\"><code>{method} {}</code></h3>\n<p>{}. {}\n",
-            escaped(route.name),
-            escaped(route.path),
-            escaped(route.about),
-            escaped(&needs(route))
-        ));
-        if route.parameters().next().is_some() {
-            page.push_str("<dl>\n");
-            for parameter in route.parameters() {
-                let required = if parameter.is_required { " (required)" } else { "" };
-                page.push_str(&format!(
-                    "<dt><code>{}</code>{required}<dd>{}{}\n",
-                    escaped(parameter.name),
-                    escaped(parameter.about),
-                    escaped(&values(parameter.kind))
-                ));
-            }
-            page.push_str("</dl>\n");
-        }
-    }
-    page
-}
-
-/// The values of a parameter, if they are few.
-fn values(kind: ParameterKind) -> String {
-    match kind {
-        ParameterKind::Choice(values) | ParameterKind::Choices(values) => format!(": {}", values.join(", ")),
-        _ => String::new(),
-    }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -273,13 +210,15 @@ mod tests {
         }
     }
 
+    /// All references lead somewhere.
     #[test]
-    fn the_page_has_every_route_and_no_script() {
-        let page = page();
-        for route in routes() {
-            assert!(page.contains(&format!("{} {}", route.method.as_str().to_uppercase(), route.path)));
+    fn every_type_is_described() {
+        let document = openapi();
+        let text = document.to_string();
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for reference in text.split("#/components/schemas/").skip(1) {
+            let name = reference.split('"').next().unwrap();
+            assert!(schemas.contains_key(name), "{name}: add it to `response_schemas`");
         }
-        assert!(!page.contains("<script") && !page.contains("style="));
-        assert_eq!(escaped("<a href=\"x\">&"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 }
