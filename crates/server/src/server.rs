@@ -14,7 +14,7 @@ use axum::{
     routing::{MethodFilter, MethodRouter},
 };
 use axum_server::{Handle, Server, tls_rustls::RustlsAcceptor};
-use tokio::{sync::Notify, time::timeout};
+use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::{
     audit::AuditLog,
@@ -119,8 +119,10 @@ impl SessionServer {
         let server = server.first_request_timeout(settings.limits.headers);
         let connections = connections(&settings, &state, address);
         let metrics = serve_metrics(metrics, &settings, &state);
-        let (keep_index, keep_vectors) =
-            (state.store().clone().keep_index(), state.store().clone().keep_vectors());
+        // Tasks of their own, so that their work does not keep the server from accepting connections. They end with this.
+        let mut background = JoinSet::new();
+        background.spawn(state.store().clone().keep_index());
+        background.spawn(state.store().clone().keep_vectors());
         let (readers, at_once) = (state.clone(), Notify::new());
         let stopping = async {
             stop.await;
@@ -157,8 +159,6 @@ impl SessionServer {
         tokio::select! {
             served = served => served,
             () = stopping => Ok(()),
-            () = keep_index => Ok(()),
-            () = keep_vectors => Ok(()),
             served = metrics => served,
         }
     }

@@ -57,6 +57,14 @@ pub(crate) struct ServeArgs {
     /// The file of the tokens; by default ~/.config/amplifier-sessions/tokens.toml
     #[arg(long, value_name = "FILE", env = super::token::TOKENS_VARIABLE, hide_env_values = true)]
     pub(crate) tokens: Option<PathBuf>,
+    /// Also keep the store up to date with the session folders of this account, as `watch` does
+    #[cfg(feature = "watch")]
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// A folder for --watch that contains projects/; by default as for `watch`; may be repeated
+    #[cfg(feature = "watch")]
+    #[arg(long, value_name = "DIR", requires = "watch")]
+    pub(crate) root: Vec<PathBuf>,
     /// Answer requests for metrics (Prometheus) on this address of this machine, without a token; port 0 is any free port
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,

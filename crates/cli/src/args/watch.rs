@@ -44,6 +44,9 @@ pub(crate) enum WatchAction {
     Service(ServiceArgs),
 }
 
+/// How often all sessions are compared by default, in minutes.
+pub(crate) const COMPARE_EVERY: u64 = 10;
+
 /// The options that `watch` and `watch service install` share.
 #[derive(Debug, Args)]
 pub(crate) struct WatchedArgs {
@@ -62,7 +65,7 @@ pub(crate) struct WatchedArgs {
     #[arg(long, value_name = "DETAIL")]
     pub(crate) events: Option<EventsArg>,
     /// How often to compare all sessions
-    #[arg(long, value_name = "MINUTES", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "MINUTES", default_value_t = COMPARE_EVERY, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) compare_every: u64,
     /// Compare all sessions every SECONDS instead of following the folders, for example in a network folder that other
     /// machines write to

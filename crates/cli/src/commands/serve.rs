@@ -4,7 +4,7 @@ use amplifier_session_server::{
     NewToken, ProxySignIn, ServerError, ServerSettings, SessionServer, StorageQuota, StoreHandles, TlsFiles,
     TokenFile,
 };
-use amplifier_session_storage::model::Timestamp;
+use amplifier_session_storage::{SessionStorage, model::Timestamp};
 
 use super::{notify, token::token_file};
 use crate::{
@@ -14,9 +14,18 @@ use crate::{
 };
 
 pub(super) async fn run(app: &mut App, args: ServeArgs) -> Result<Outcome, Failure> {
+    #[cfg(feature = "watch")]
+    let watched_root = args.watch.then(|| args.root.clone());
     let settings = settings(app, args)?;
     settings.check()?;
-    let store = open(app).await?;
+    let (reads, writes) = open(app).await?;
+    #[cfg(feature = "watch")]
+    let (stop_watching, is_over) = tokio::sync::oneshot::channel::<()>();
+    #[cfg(feature = "watch")]
+    let watching = watched_root
+        .map(|root| super::watch::beside(app, root, writes.clone(), async { drop(is_over.await) }))
+        .transpose()?;
+    let store = StoreHandles::new(reads, writes)?;
     make_first_token(app, &settings.tokens)?;
     // Signals that come before it answers count too.
     let (stop, stop_now) = signals()?;
@@ -31,8 +40,33 @@ pub(super) async fn run(app: &mut App, args: ServeArgs) -> Result<Outcome, Failu
         stop.await;
         notify::stopping();
     };
-    server.run(stop, stop_now).await?;
+    let served = server.run(stop, stop_now);
+    #[cfg(feature = "watch")]
+    let served = beside(watching, stop_watching, served);
+    served.await?;
     Ok(Outcome::Done)
+}
+
+/// Serves beside a watcher, if there is one. If one of them ends, both do.
+#[cfg(feature = "watch")]
+async fn beside(
+    watching: Option<impl Future<Output = Result<(), Failure>> + Send + 'static>,
+    stop_watching: tokio::sync::oneshot::Sender<()>,
+    served: impl Future<Output = Result<(), ServerError>>,
+) -> Result<(), Failure> {
+    let Some(watching) = watching else { return Ok(served.await?) };
+    // A task of its own, so that comparing folders does not keep the server from accepting connections.
+    let mut watching = tokio::spawn(watching);
+    let failed =
+        |error: tokio::task::JoinError| Failure::without_hint(format!("the watcher has ended: {error}"));
+    tokio::select! {
+        served = served => {
+            drop(stop_watching);
+            served?;
+            watching.await.map_err(failed)?
+        }
+        ended = &mut watching => ended.map_err(failed)?,
+    }
 }
 
 fn settings(app: &App, args: ServeArgs) -> Result<ServerSettings, Failure> {
@@ -58,7 +92,7 @@ fn settings(app: &App, args: ServeArgs) -> Result<ServerSettings, Failure> {
 }
 
 /// Opens the store twice, so that readers come first: a file of SQLite gives way to them by handle.
-async fn open(app: &App) -> Result<StoreHandles, Failure> {
+async fn open(app: &App) -> Result<(SessionStorage, SessionStorage), Failure> {
     let url = app.store_url()?;
     let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(app.settings()?);
     let opened = async |options| Ok::<_, Failure>(with_turns(app.open(&url, options).await?, None));
@@ -70,7 +104,7 @@ async fn open(app: &App) -> Result<StoreHandles, Failure> {
     // Other files can be opened only once.
     let is_shared = url.file().is_some() && !url.backend().read_only;
     let reads = if is_shared { opened(options).await? } else { writes.clone() };
-    Ok(StoreHandles::new(reads, writes)?)
+    Ok((reads, writes))
 }
 
 /// Without a file of tokens, makes one with a token for this user, and saves the token where only they can read it.

@@ -35,6 +35,10 @@ struct TokenView<'a> {
     created: Timestamp,
     expires: Option<Timestamp>,
     expired: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota_sessions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quota_rows: Option<u64>,
 }
 
 /// A new token as JSON.
@@ -130,6 +134,8 @@ fn view(token: &TokenRecord, now: Timestamp) -> TokenView<'_> {
         created: token.created,
         expires: token.expires,
         expired: token.has_expired(now),
+        quota_sessions: token.quota_sessions,
+        quota_rows: token.quota_rows,
     }
 }
 

@@ -94,6 +94,8 @@ fn tokens_are_made_listed_and_revoked() {
         "90d",
         "--name",
         "ci",
+        "--quota-sessions",
+        "50",
     ];
     let made = home.ok(&create);
     let token = made.trim();
@@ -105,6 +107,7 @@ fn tokens_are_made_listed_and_revoked() {
         (&json!("ben"), &json!("visible"), &json!(["web"]))
     );
     assert_eq!((&one["rights"], &one["expired"]), (&json!(["read", "write"]), &json!(false)));
+    assert_eq!((&one["quota_sessions"], one.get("quota_rows")), (&json!(50), None));
     assert!(!listed.to_string().contains(token));
     let id = one["id"].as_str().unwrap();
     assert!(home.ok(&["token", "list"]).starts_with(&format!("{id}\tben\tvisible\tread,write\t")));
@@ -136,4 +139,32 @@ fn other_machines_need_a_name_and_tls() {
     let named = ["serve", "--listen", "0.0.0.0:0", "--public-url", "https://sessions.example.com"];
     assert!(home.run(&named).stderr.contains("--tls-cert"));
     assert_eq!(home.run(&["serve", "--public-url", "http://sessions.example.com"]).code, 2);
+}
+
+#[test]
+fn metrics_are_only_for_this_machine() {
+    let home = Home::without_vectors();
+    let ran = home.run(&["serve", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:9464"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, ""));
+    assert!(ran.stderr.contains("127.0.0.1:9464"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_server_that_watches_stores_what_is_written() {
+    let home = Home::new();
+    let line = "{\"role\":\"user\",\"content\":\"why is the cart empty\"}\n";
+    home.write_session("-home-ana-shop", "watched-1", line);
+    let server = Server::start(&home, &["--watch"]);
+    let token = std::fs::read_to_string(home.amplifier().join("server-token")).unwrap();
+    let get = |path: &str| server.get(path, token.trim());
+    let is_stored = || get("/v1/sessions/watched-1").0 == 200;
+    let begun: Value = serde_json::from_str(&get("/v1/changes").1).unwrap();
+    if !is_stored() {
+        get(&format!("/v1/changes?after={}&wait=60", begun["cursor"].as_str().unwrap()));
+    }
+    assert!(is_stored());
+    let (status, found) = get("/v1/search?q=cart");
+    assert_eq!((status, found.contains("why is the cart empty")), (200, true));
+    // It ends with the server.
+    assert_eq!(server.end(), (0, String::new()));
 }

@@ -7,6 +7,7 @@ mod push;
 
 use std::{
     future::Future,
+    path::PathBuf,
     pin::Pin,
     sync::{Arc, Once},
     time::Duration,
@@ -31,7 +32,7 @@ use self::{
 use super::notify;
 use crate::{
     app::App,
-    args::{LogFormat, WatchArgs, WatchedArgs},
+    args::{COMPARE_EVERY, LogFormat, PushArgs, WatchArgs, WatchedArgs},
     failure::{Failure, Outcome},
     program,
     roots::roots,
@@ -65,17 +66,55 @@ pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failu
     };
     let watched = watch(targets, options, Arc::new(observer), stopping).await;
     drop(server);
-    match watched {
-        Ok(()) => Ok(Outcome::Done),
-        Err(error) if error.context("watcher").is_some() => Err(Failure::failed(
-            error.message(),
-            format!(
-                "`{} watch status` shows it; stop it first, or watch another root or store",
-                app.program()
-            ),
-        )),
-        Err(error) => Err(error.into()),
+    watched.map_err(|error| ended(error, &app.program()))?;
+    Ok(Outcome::Done)
+}
+
+/// Why a watcher has ended.
+fn ended(error: Error, program: &str) -> Failure {
+    if error.context("watcher").is_none() {
+        return error.into();
     }
+    let hint = format!("`{program} watch status` shows it; stop it first, or watch another root or store");
+    Failure::failed(error.message(), hint)
+}
+
+/// Follows the session folders in `root`, and writes to a store that is open already, until `stop` is ready: for a process
+/// that does something else too. The rest is as `watch` does it without options.
+#[cfg(feature = "server")]
+pub(super) fn beside(
+    app: &App,
+    root: Vec<PathBuf>,
+    storage: SessionStorage,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<impl Future<Output = Result<(), Failure>> + Send + 'static, Failure> {
+    let args = WatchedArgs {
+        root,
+        also_store: Vec::new(),
+        exclude: Vec::new(),
+        events: None,
+        compare_every: COMPARE_EVERY,
+        poll: None,
+        push: PushArgs::default(),
+        metrics: None,
+    };
+    let (options, url) = (options(app, &args)?, app.store_url()?);
+    let user = app.who()?.0.user_id;
+    let open: WatchedStore = Arc::new(move || {
+        let (storage, user) = (storage.clone(), user.clone());
+        Box::pin(async move {
+            warn_of_other_user(&storage, &user, false).await?;
+            check_masking(&storage).await?;
+            Ok(storage)
+        })
+    });
+    let target = WatchTarget::new(url.to_string(), move || open());
+    let messages = WatchMessages::new(false);
+    let observer = Arc::new(move |event: &WatchEvent<'_>| messages.add(event));
+    let program = app.program();
+    Ok(
+        async move { watch(vec![target], options, observer, stop).await.map_err(|error| ended(error, &program)) },
+    )
 }
 
 /// Checks what can be checked before a watcher starts.
