@@ -10,6 +10,7 @@
 //! | `fields.rs` | the fields that a person set |
 //! | `plan.rs` | which rows of a session another store lacks |
 //! | `selection.rs` | which sessions are pushed |
+//! | `followed.rs` | the place up to which this store has followed another one |
 //! | `push.rs`, `pull.rs` | all sessions of a user, to and from another store |
 //!
 //! - The receiver believes only lines. Texts, titles, turns and times come from them, by its own rules, and secrets are
@@ -24,6 +25,7 @@
 mod beginning;
 mod extent;
 mod fields;
+mod followed;
 mod intake;
 mod plan;
 mod pull;
