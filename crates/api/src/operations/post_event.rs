@@ -88,7 +88,7 @@ impl Api<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use amplifier_session_core::SessionStorage;
+    use amplifier_session_core::{SessionStorage, backend::StorageBackendExt as _};
     use amplifier_session_testkit::{
         MemoryBackend, lines,
         store::{target_of, whole},

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     Result,
+    backend::StoredSession,
     model::{Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp},
     storage::{
         archive::{
@@ -20,6 +21,7 @@ use crate::{
             Extent, IngestReport, KeptAs, LineOutcome, PostedEvents, ReceivedFrom, ReceivedKind,
             ReceivedRows, Remaining, SessionIngest,
         },
+        session_rows::changing,
         store::{Ingestion, StoreContext},
         superseded::{LineHead, OldLine},
     },
@@ -115,6 +117,10 @@ impl Receiving {
             .is_none_or(|stored| owns_rows || record.session.updated >= stored.session.updated);
         let target = ingest_target(&record.session, stored.as_ref().filter(|_| !describes));
         let mut ingest = Ingestion::new(store).ingest(target).await?.in_parts_of(PART_BYTES);
+        let version = |stored: &StoredSession| stored.version.clone();
+        if ingest.stored().map(version) != stored.as_ref().map(version) {
+            return Err(changing(&key));
+        }
         ingest.continue_settled();
         let session = record.session.clone();
         if describes {
