@@ -10,12 +10,16 @@ use crate::{
 /// The most that the times of an event in two logs differ by, in microseconds.
 pub(crate) const SAME_TIME: i64 = 500_000;
 
+/// The members of a line that a hook writes.
+const OF_HOOK: [&str; 3] = ["event", "timestamp", "data"];
+
 /// An event, as far as its line says which one it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoggedEvent {
     id: Option<String>,
     pub(crate) event_type: String,
     pub(crate) ts: Option<Timestamp>,
+    /// The data, without what is compared by itself or is the same in all lines of a log.
     data: Digest,
     /// Whether the line has the envelope of hooks, who also post events. Others state other data and another time.
     is_of_hook: bool,
@@ -45,20 +49,16 @@ impl LoggedEvent {
             id: text(&["event_id", "id"]).map(str::to_owned),
             event_type: normalised_type(event_type),
             ts: stated.or_else(in_data),
-            data: data.map(|data| Digest::of(known_json(&in_order(data)).as_bytes())).unwrap_or_default(),
-            is_of_hook: object.contains_key("timestamp") && !object.contains_key("ts"),
+            data: data.map(digest_of_data).unwrap_or_default(),
+            is_of_hook: object.keys().all(|name| OF_HOOK.contains(&name.as_str())),
         })
     }
 
-    /// Whether both are the same event: they have the same id; or none of them has one, and name, time and data are the
-    /// same.
+    /// Whether both are the same event: they have the same id; or not both have one, and name, time and data are the same.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (&self.id, &other.id) {
             (Some(id), Some(other)) => id == other,
-            (None, None) => {
-                (&self.event_type, self.ts, self.data) == (&other.event_type, other.ts, other.data)
-            }
-            _ => false,
+            _ => (&self.event_type, self.ts, self.data) == (&other.event_type, other.ts, other.data),
         }
     }
 
@@ -69,6 +69,14 @@ impl LoggedEvent {
             && self.event_type == other.event_type
             && ts.as_micros().abs_diff(other_ts.as_micros()) <= SAME_TIME.unsigned_abs()
     }
+}
+
+fn digest_of_data(data: &Map<String, Value>) -> Digest {
+    let mut data = in_order(data);
+    for name in ["session_id", "timestamp"] {
+        data.shift_remove(name);
+    }
+    Digest::of(known_json(&data).as_bytes())
 }
 
 /// The object with its members, and those of all objects in it, in order of their names.
@@ -115,24 +123,24 @@ mod tests {
     fn the_order_of_members_makes_no_other_event() {
         let one =
             posted(json!({"timestamp": "2026-01-05T08:00:00Z", "session_id": "s", "a": {"b": 1, "c": [2]}}));
-        let other = event(json!({
-            "data": {"a": {"c": [2], "b": 1}, "session_id": "s", "timestamp": "2026-01-05T08:00:00+00:00"},
-            "timestamp": "2026-01-05T08:00:00Z", "event": "tool:pre",
-        }));
-        assert!(!one.is(&other), "its data have another text");
         let same =
             posted(json!({"a": {"c": [2], "b": 1}, "session_id": "s", "timestamp": "2026-01-05T08:00:00Z"}));
         assert!(one.is(&same) && !one.is_in_other_log(&same));
+        let other =
+            posted(json!({"a": {"c": [3], "b": 1}, "session_id": "s", "timestamp": "2026-01-05T08:00:00Z"}));
+        assert!(!one.is(&other) && !one.is_in_other_log(&other));
     }
 
     #[test]
-    fn the_id_counts_if_there_is_one() {
+    fn the_id_counts_if_both_have_one() {
         let line = |id: &str, data: u32| {
             event(
-                json!({"event": "x:y", "event_id": id, "timestamp": "2026-01-05T08:00:00Z", "data": {"n": data}}),
+                json!({"event": "tool:pre", "event_id": id, "timestamp": "2026-01-05T08:00:00Z", "data": {"n": data}}),
             )
         };
         assert!(line("a", 1).is(&line("a", 2)) && !line("a", 1).is(&line("b", 1)));
+        let hook = posted(json!({"session_id": "s", "timestamp": "2026-01-05T08:00:00Z", "n": 1}));
+        assert!(hook.is(&line("a", 1)) && !hook.is(&line("a", 2)));
     }
 
     #[test]

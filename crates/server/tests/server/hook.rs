@@ -34,7 +34,7 @@ async fn push(laptop: &SessionStorage, server: &Running, log: &[String]) -> Push
     let target = target_of("ana", "-srv-shop", "s1");
     let lines = SyncLines::starting_at(0, log.iter().map(|line| RawJson::from(line.as_str())).collect());
     laptop.ingestion().sync_event_lines(&target, lines).await.unwrap();
-    let token = server.token("ana", Reach::Own, &[AccessRight::Read, AccessRight::Write]);
+    let token = server.token("ana", Reach::Own, &AccessRight::ALL);
     let address = format!("http://{}", server.address).parse().unwrap();
     let to = HttpStore::new(address, &Secret::new(&token), false).unwrap();
     laptop.exchange().push(&to, &PushOptions::new(user("ana")), &|_| {}).await.unwrap()
