@@ -4,6 +4,7 @@ mod changes;
 mod feed;
 mod finding;
 mod groups;
+mod hook;
 mod open;
 mod parameter;
 mod rows;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
         changes::CHANGE_ROUTES,
         feed::FEED_ROUTES,
         rows::ROW_ROUTES,
+        hook::HOOK_ROUTES,
     ]
     .into_iter()
     .flatten()
