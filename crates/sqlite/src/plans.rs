@@ -146,6 +146,10 @@ fn pending(connection: &Connection, rows: PendingRows) -> Result<()> {
     run(connection, &read::messages::pending_of(SQLITE, &of_session, rows))
 }
 
+fn without_vectors(connection: &Connection, scope: &Scope) -> Result<()> {
+    read::vectors::missing_of(&SqliteReader(connection), scope).map(drop)
+}
+
 fn of_index(
     connection: &Connection,
     read: impl Fn(&mut IndexRows<'_, SqliteReader<'_>>) -> Result<()>,
@@ -244,6 +248,9 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("texts that have vectors", Nothing, |c| {
             read::vectors::texts(&SqliteReader(c), 0, &key(), range()).map(drop)
         }),
+        ("messages without vectors", Nothing, |c| read::vectors::missing(&SqliteReader(c), &own()).map(drop)),
+        ("own messages without vectors", Nothing, |c| without_vectors(c, &own())),
+        ("visible messages without vectors", Nothing, |c| without_vectors(c, &visible())),
         ("vectors counted", Group, |c| read::vectors::counts(&SqliteReader(c), &own()).map(drop)),
         ("rows of a session", Nothing, |c| read::sessions::stored_rows(&SqliteReader(c), &key()).map(drop)),
         ("event digests", Nothing, |c| run(c, &read::events::states(&key(), range(), false))),
