@@ -11,10 +11,13 @@ use super::{
 use crate::{
     Result,
     backend::StoredSession,
-    model::{Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp},
+    model::{
+        Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp, TurnSummary,
+    },
     storage::{
         archive::{
-            EventRecord, MessageRecord, SessionRecord, SupersededRecord, TransferHead, digest, invalid,
+            ArchivedSummary, EventRecord, MessageRecord, SessionRecord, SupersededRecord, TransferHead,
+            digest, invalid,
         },
         deleted::DeletedSessions,
         ingest::{
@@ -45,6 +48,8 @@ pub(super) struct Receiving {
     owns_rows: bool,
     /// The last transfer of the sending store.
     before: Option<ReceivedFrom>,
+    /// The summaries of turns that came with their messages.
+    summaries: Vec<TurnSummary>,
     /// The number of lines that are kept as superseded lines.
     kept: u64,
     follow: bool,
@@ -65,6 +70,8 @@ pub(super) struct ReceivedEnd {
     pub(super) key: SessionKey,
     /// Whether the sending store has more rows.
     pub(super) is_part: bool,
+    /// The summaries of turns to set.
+    pub(super) summaries: Vec<TurnSummary>,
     created: bool,
     has_other_fields: bool,
     kept: u64,
@@ -139,6 +146,7 @@ impl Receiving {
             events_of_logs: None,
             owns_rows,
             before,
+            summaries: Vec::new(),
             kept: 0,
             follow: options.follow,
             dry_run: options.dry_run,
@@ -158,6 +166,8 @@ impl Receiving {
         let stated = record.digest.ok_or_else(|| invalid("the message has no digest"))?;
         check(&raw, stated)?;
         self.next(LineKind::Message, record.sequence, stated)?;
+        let summary =
+            record.turn_summary.map(|summary| (summary, self.ingest.line_digester().digest(raw.as_bytes())));
         self.line(SentLine {
             kind: LineKind::Message,
             sequence: record.sequence,
@@ -167,7 +177,26 @@ impl Receiving {
             event_type: None,
             raw,
         })
-        .await
+        .await?;
+        summary.map_or(Ok(()), |(summary, digest)| self.summary(summary, digest))
+    }
+
+    /// Takes the summary of the turn that the last message begins. Those that lines state come from the lines.
+    fn summary(&mut self, summary: ArchivedSummary, digest: Digest) -> Result<()> {
+        let row = self.row_after(LineKind::Message).checked_sub(1).filter(|_| !self.messages.is_diverged);
+        if let Some(user_sequence) = row.filter(|_| !summary.is_stated && !self.dry_run) {
+            let text = self.ingest.masked_text(summary.text)?;
+            let (session, set_at) = (self.key.clone(), summary.set_at);
+            self.summaries.push(TurnSummary {
+                session,
+                user_sequence,
+                digest,
+                text,
+                is_stated: false,
+                set_at,
+            });
+        }
+        Ok(())
     }
 
     pub(super) async fn event(&mut self, record: EventRecord) -> Result<()> {
@@ -224,6 +253,7 @@ impl Receiving {
         let mut ended = ReceivedEnd {
             key: self.key.clone(),
             is_part,
+            summaries: std::mem::take(&mut self.summaries),
             created,
             has_other_fields: false,
             kept: self.kept,

@@ -16,6 +16,11 @@ impl SessionIngest {
         Ok(self.masker.mask(line).await?.0)
     }
 
+    /// A text as it will be stored.
+    pub(in crate::storage) fn masked_text(&self, text: String) -> Result<String> {
+        Ok(self.masker.mask_text(Some(text))?.unwrap_or_default())
+    }
+
     /// The number of stored rows that come from logs: rows after them were posted, and leave no trace when they are
     /// replaced.
     pub(super) fn rows_of_logs(&self, kind: LineKind) -> Option<u32> {
