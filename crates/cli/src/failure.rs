@@ -200,6 +200,13 @@ pub(crate) fn say(label: &str, text: &str) {
     let _ = environment.stderr.clone().write_all(format!("{line}\n").as_bytes());
 }
 
+/// As [`say`], with the time: for messages that follow each other for days.
+#[cfg(any(feature = "watch", feature = "client"))]
+pub(crate) fn say_with_time(label: &str, text: &str) {
+    let now = jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S");
+    say(&format!("{now} {label}"), text);
+}
+
 /// Prints the first `most` of `total` lines, and how many more there are.
 pub(crate) fn say_some(label: &str, lines: impl Iterator<Item = String>, most: usize, total: u64) {
     for line in lines.take(most) {

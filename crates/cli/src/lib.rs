@@ -25,6 +25,8 @@ mod refresh;
 mod render;
 mod roots;
 mod samples;
+#[cfg(any(feature = "watch", feature = "client"))]
+mod stopping;
 mod streams;
 mod terminal_programs;
 mod unfinished;

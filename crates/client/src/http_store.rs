@@ -42,7 +42,7 @@ pub(crate) const CONNECTION: ErrorKind = ErrorKind::StorageConnection;
 /// A store behind a server, to which sessions are pushed and from which they are pulled.
 #[derive(Debug)]
 pub struct HttpStore {
-    requests: HttpRequests,
+    pub(crate) requests: HttpRequests,
     /// The owner of the token, who was asked for once.
     user: OnceCell<UserId>,
 }
@@ -221,7 +221,12 @@ impl HttpRequests {
         self.named(transport_error(error, CONNECTION).with_hint(hint))
     }
 
-    async fn json<T: DeserializeOwned>(&self, path: &[&str], parameters: &[(&str, String)]) -> Result<T> {
+    /// The object that answers a request that may be repeated.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        parameters: &[(&str, String)],
+    ) -> Result<T> {
         let response = self.get(path, parameters).await?;
         self.decoded(response).await
     }

@@ -8,6 +8,7 @@
 //! | file | what is in it |
 //! | --- | --- |
 //! | `address.rs` | the address of a server, and those of its routes |
+//! | `changes.rs` | the sessions that changed on the server |
 //! | `credentials.rs` | the tokens, each of which belongs to one server |
 //! | `http_store.rs` | requests, and further attempts |
 //! | `upload.rs` | a stream of sessions that is being sent |
@@ -17,11 +18,13 @@
 //! allowed.
 
 mod address;
+mod changes;
 mod credentials;
 mod http_store;
 mod refusal;
 mod upload;
 
 pub use address::ServerAddress;
+pub use changes::ServerChanges;
 pub use credentials::{CREDENTIALS_FILE, ServerCredentials, TOKEN_VARIABLE};
 pub use http_store::HttpStore;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{ChangeCursor, ChangeHints, ChangePage, Changes, SessionChanged, Version},
+    backend::{ChangeCursor, ChangeHints, ChangePage, ChangedFrom, Changes, SessionChanged, Version},
     model::SessionKey,
 };
 use async_trait::async_trait;
@@ -102,7 +102,10 @@ impl Feed<'_> {
                 let fields = read::<SessionDocument>(document)?.fields;
                 if fields.committed && self.scope.allows(&fields.session) {
                     let (session, version) = (Box::new(fields.session), Version(fields.version));
-                    found.insert(session.key(), SessionChanged::Written { session, version });
+                    found.insert(
+                        session.key(),
+                        SessionChanged::Written { session, version, from: ChangedFrom::default() },
+                    );
                 }
             }
             Some(kind::REMOVAL) => {

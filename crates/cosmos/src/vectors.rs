@@ -12,7 +12,7 @@ use amplifier_session_core::{
         meta::{EMBEDDING_SPACE, Generations, NEXT_EMBEDDING_SPACE},
     },
     model::{Message, MessageRef, SessionKey, VectorRecord, VectorState, VectorText},
-    search::{SearchFilter, SessionFilter},
+    search::{MissingVectors, SearchFilter, SessionFilter},
 };
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, TryStreamExt as _};
@@ -153,6 +153,17 @@ impl Vectors for CosmosBackend {
             }
         }
         Ok(counts)
+    }
+
+    async fn missing_vectors(&self, scope: &Scope) -> Result<MissingVectors> {
+        let filter = SearchFilter::default();
+        let (mut pending, mut of) = (0, 0);
+        let mut messages = CountedMessage::select(&self.0, scope, &filter).await?;
+        while let Some(message) = messages.try_next().await? {
+            of += 1;
+            pending += u64::from(message.vectors.is_pending());
+        }
+        Ok(if pending == 0 { MissingVectors::default() } else { MissingVectors { messages: pending, of } })
     }
 
     async fn vectors_of(

@@ -414,6 +414,8 @@ const CHANGES: ChangeNumbers = ChangeNumbers {
     column: "changed",
     set: ", changed = DEFAULT",
     sessions: "sessions s",
+    // Their revisions are not in the order of transactions.
+    messages: None,
     last: "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint - 1, state FROM
         (SELECT c.system_identifier # s.timeline_id::bigint # ('sessions'::regclass::oid::bigint << 32) AS state
         FROM pg_control_system() c, pg_control_checkpoint() s) store",

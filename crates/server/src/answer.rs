@@ -73,13 +73,14 @@ impl HttpAnswer {
         }
     }
 
-    /// The response. `is_kept` says whether clients may keep it to ask whether it has changed: `asked` are the headers
+    /// The response, with this status unless it is that of another protocol. `is_kept` says whether clients may keep it to ask whether it has changed: `asked` are the headers
     /// of their request.
-    pub(crate) fn into_response(self, is_kept: bool, asked: &HeaderMap) -> Response {
+    pub(crate) fn into_response(self, status: StatusCode, is_kept: bool, asked: &HeaderMap) -> Response {
         match self {
-            Self::Json { text, tag, .. } => json_response(text, tag, is_kept, asked),
+            Self::Json { text, tag, .. } => json_response(text, tag, status, is_kept, asked),
             Self::Stream { body, content_type, file } => {
                 let mut response = Response::new(body);
+                *response.status_mut() = status;
                 let headers = response.headers_mut();
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
                 let disposition = format!("attachment; filename=\"{file}\"");
@@ -93,7 +94,13 @@ impl HttpAnswer {
     }
 }
 
-fn json_response(text: Vec<u8>, tag: Option<String>, is_kept: bool, asked: &HeaderMap) -> Response {
+fn json_response(
+    text: Vec<u8>,
+    tag: Option<String>,
+    status: StatusCode,
+    is_kept: bool,
+    asked: &HeaderMap,
+) -> Response {
     let tag = is_kept.then(|| tag.unwrap_or_else(|| entity_tag(&text)));
     let mut response = match &tag {
         Some(tag) if names(asked.get(header::IF_NONE_MATCH), tag) => {
@@ -103,6 +110,7 @@ fn json_response(text: Vec<u8>, tag: Option<String>, is_kept: bool, asked: &Head
         }
         _ => {
             let mut response = Response::new(Body::from(text));
+            *response.status_mut() = status;
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             response
         }
@@ -172,14 +180,18 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, HeaderValue::try_from(tag).unwrap());
             let answer = HttpAnswer::json(&json!({"a": 1})).unwrap();
-            answer.into_response(true, &headers)
+            answer.into_response(StatusCode::OK, true, &headers)
         };
         let tag = asked("\"x\"").headers()[header::ETAG].to_str().unwrap().to_owned();
         assert_eq!(asked("\"x\"").status(), StatusCode::OK);
         for same in [tag.clone(), format!("\"x\", W/{tag}"), "*".to_owned()] {
             assert_eq!(asked(&same).status(), StatusCode::NOT_MODIFIED, "{same}");
         }
-        let never = HttpAnswer::json(&json!({"a": 1})).unwrap().into_response(false, &HeaderMap::new());
+        let never = HttpAnswer::json(&json!({"a": 1})).unwrap().into_response(
+            StatusCode::OK,
+            false,
+            &HeaderMap::new(),
+        );
         assert!(!never.headers().contains_key(header::ETAG));
     }
 }

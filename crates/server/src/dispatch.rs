@@ -54,7 +54,7 @@ pub(crate) async fn answer(
     };
     let rows = answer.as_ref().ok().and_then(HttpAnswer::rows);
     let mut response = match answer {
-        Ok(answer) => answer.into_response(route.is_kept(), &headers),
+        Ok(answer) => answer.into_response(route.status, route.is_kept(), &headers),
         Err(problem) => problem.into_response(&id),
     };
     if by.is_some() {

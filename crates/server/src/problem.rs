@@ -294,7 +294,8 @@ fn is_about_request(error: &Error) -> bool {
         field.is_argument()
             || matches!(
                 field,
-                ErrorField::HostId
+                ErrorField::Event
+                    | ErrorField::HostId
                     | ErrorField::Line
                     | ErrorField::Lines
                     | ErrorField::MessageId

@@ -161,7 +161,11 @@ pub(crate) const SQLITE: Dialect = Dialect {
         )
     },
     list_from,
-    changes: ChangeNumbers { sessions: "sessions s INDEXED BY sessions_by_revision", ..BY_REVISION },
+    changes: ChangeNumbers {
+        sessions: "sessions s INDEXED BY sessions_by_revision",
+        messages: Some("transcripts INDEXED BY transcripts_by_revision"),
+        ..BY_REVISION
+    },
     messages_of_sessions: "sessions s CROSS JOIN transcripts t INDEXED BY transcripts_by_role
         ON t.user_id = s.user_id AND t.session_id = s.session_id",
     events_in_order,

@@ -48,6 +48,8 @@ enum Allowed {
     AllSessions,
     /// Reads the last row of a table.
     Last,
+    /// Reads the last row of a table, and groups the rows that were written since.
+    Since,
 }
 
 type Run = fn(&Connection) -> Result<()>;
@@ -144,6 +146,10 @@ fn pending(connection: &Connection, rows: PendingRows) -> Result<()> {
     run(connection, &read::messages::pending_of(SQLITE, &of_session, rows))
 }
 
+fn without_vectors(connection: &Connection, scope: &Scope) -> Result<()> {
+    read::vectors::missing_of(&SqliteReader(connection), scope).map(drop)
+}
+
 fn of_index(
     connection: &Connection,
     read: impl Fn(&mut IndexRows<'_, SqliteReader<'_>>) -> Result<()>,
@@ -164,7 +170,7 @@ fn run<T>(connection: &Connection, query: &Query<T>) -> Result<()> {
 
 /// Every read of the backend, by name.
 fn reads() -> Vec<(&'static str, Allowed, Run)> {
-    use Allowed::{AllSessions, Group, Last, Nothing, SortFew, Walk};
+    use Allowed::{AllSessions, Group, Last, Nothing, Since, SortFew, Walk};
     vec![
         ("a session", Nothing, |c| read::sessions::get(&SqliteReader(c), &key()).map(drop)),
         ("a list", Nothing, |c| listed(c, own(), |q| q)),
@@ -242,6 +248,9 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("texts that have vectors", Nothing, |c| {
             read::vectors::texts(&SqliteReader(c), 0, &key(), range()).map(drop)
         }),
+        ("messages without vectors", Nothing, |c| read::vectors::missing(&SqliteReader(c), &own()).map(drop)),
+        ("own messages without vectors", Nothing, |c| without_vectors(c, &own())),
+        ("visible messages without vectors", Nothing, |c| without_vectors(c, &visible())),
         ("vectors counted", Group, |c| read::vectors::counts(&SqliteReader(c), &own()).map(drop)),
         ("rows of a session", Nothing, |c| read::sessions::stored_rows(&SqliteReader(c), &key()).map(drop)),
         ("event digests", Nothing, |c| run(c, &read::events::states(&key(), range(), false))),
@@ -306,9 +315,9 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
                 rows.vectors(true, &[1, 3], &mut |_, _| Ok(()))
             })
         }),
-        ("changes of a user", Last, |c| changes(c, &own())),
-        ("changes that a viewer may see", Last, |c| changes(c, &visible())),
-        ("changes of everyone", Last, |c| changes(c, &Scope::Everyone)),
+        ("changes of a user", Since, |c| changes(c, &own())),
+        ("changes that a viewer may see", Since, |c| changes(c, &visible())),
+        ("changes of everyone", Since, |c| changes(c, &Scope::Everyone)),
         ("what keys stand for", Nothing, |c| {
             of_index(c, |rows| {
                 rows.message_refs(&[1, 3])?;
@@ -380,6 +389,7 @@ fn fits(step: &str, allowed: Allowed) -> bool {
             Allowed::Group => step == "USE TEMP B-TREE FOR GROUP BY" || step.ends_with(" of_messages"),
             Allowed::AllSessions => step == "SCAN s",
             Allowed::Last => step == "SCAN revisions",
+            Allowed::Since => step == "SCAN revisions" || step == "USE TEMP B-TREE FOR GROUP BY",
         }
 }
 

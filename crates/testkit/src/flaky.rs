@@ -20,7 +20,7 @@ use amplifier_session_core::{
         Event, Message, MessageRef, MessageState, Payload, Session, SessionId, SessionKey, SupersededRef,
         TurnSummary, UserId, VectorRecord, VectorText,
     },
-    search::{EventFilter, EventSearchOptions, SearchFilter},
+    search::{EventFilter, EventSearchOptions, MissingVectors, SearchFilter},
 };
 use async_trait::async_trait;
 
@@ -155,6 +155,7 @@ operations! {
         CompleteGeneration: complete_generation(generation: u32) -> bool;
         PruneVectors: prune_vectors(limit: usize) -> usize;
         CountVectors: count_vectors(scope: &Scope) -> VectorCounts;
+        MissingVectors: missing_vectors(scope: &Scope) -> MissingVectors;
         VectorsOf: vectors_of(
             generation: u32,
             texts: &[(MessageRef, VectorText)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use amplifier_session_core::{
     Scope,
-    backend::{ChangeCursor, ChangePage, SessionChanged},
+    backend::{ChangeCursor, ChangePage, ChangedFrom, SessionChanged},
     model::{SessionId, UserId},
 };
 use serde::{Deserialize, Serialize};
@@ -85,24 +85,45 @@ pub struct ChangeView {
     /// The session as it is now, with its numbers of messages and events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionView>,
+    /// The messages that may have changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<ChangedRows>,
+    /// The events that may have changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<ChangedRows>,
+}
+
+/// Rows of a changed session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChangedRows {
+    /// The number of the first one that may differ from before. All rows before it are the same; if it is `count`, all are.
+    pub from: u32,
+    /// The number of rows that there are now.
+    pub count: u32,
 }
 
 impl From<SessionChanged> for ChangeView {
     fn from(changed: SessionChanged) -> Self {
         let key = changed.key();
-        let (version, session) = match changed {
-            SessionChanged::Written { session, version } => {
-                (Some(version.0), Some(SessionView::from(&*session)))
-            }
-            SessionChanged::Removed(_) => (None, None),
-        };
-        Self {
+        let mut view = Self {
             user_id: key.user_id,
             session_id: key.session_id,
-            removed: session.is_none(),
-            version,
-            session,
+            removed: true,
+            version: None,
+            session: None,
+            messages: None,
+            events: None,
+        };
+        if let SessionChanged::Written { session, version, from: ChangedFrom { messages, events } } = changed
+        {
+            view.removed = false;
+            view.version = Some(version.0);
+            view.messages = Some(ChangedRows { from: messages, count: session.message_count });
+            view.events = Some(ChangedRows { from: events, count: session.event_count });
+            view.session = Some(SessionView::from(&*session));
         }
+        view
     }
 }
 
@@ -218,6 +239,7 @@ mod tests {
         assert_eq!(ids, ["own", "shared"]);
         let session = page.changes[0].session.as_ref().unwrap();
         assert_eq!((session.title.as_str(), session.session.message_count), ("why are payments retried", 1));
+        assert_eq!(page.changes[0].messages, Some(ChangedRows { from: 0, count: 1 }));
 
         share(&storage, "eve", "shared", Sharing::private()).await;
         let page = asked(&storage, all, &after(all, &page.cursor)).await.unwrap();

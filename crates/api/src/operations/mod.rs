@@ -13,6 +13,7 @@ pub mod ignore_secrets;
 pub mod import;
 pub mod ingest;
 pub mod messages;
+pub mod post_event;
 pub mod projects;
 pub mod prune;
 pub mod purge_secrets;

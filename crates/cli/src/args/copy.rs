@@ -16,7 +16,8 @@ session is left alone and listed, unless --replace is given. If the command is i
 it stopped.
 
 From a server, all sessions of its token's user are copied, without vectors: only what the target lacks, and nothing is \
-deleted. The token is in AMPLIFIER_SESSIONS_TOKEN, or by host in credentials.toml beside the configuration.
+deleted. With --follow, the command goes on, and copies changes within about a second; after a cut, it goes on where it \
+was. Names, descriptions and tags that were changed on both sides: the newest wins. The token is in AMPLIFIER_SESSIONS_TOKEN, or by host in credentials.toml beside the configuration.
 
 After it is written, each session is read again from the target, and must have the same digest as in the source.
 
@@ -28,14 +29,16 @@ read them again. Settings of a new target, such as the masking of secrets, are t
 
 Exits with 1 if a session was not copied, and with 3 if no session matches. --json prints one object: from, to, sessions, \
 replaced, unchanged, messages, events, superseded, vectors, deletions, space, other_space, not_copied (with user_id, \
-session_id, because, reason).
+session_id, because, reason). With --follow, it prints an object for each `event` on a line: `pulled`, `down`, `back`, \
+`stopped`.
 
 Examples:
   amplifier-sessions copy --to duckdb:~/sessions.duckdb
   amplifier-sessions copy --from duckdb:old.duckdb --to sqlite:new.sqlite --scope all
   amplifier-sessions copy --to sqlite:/mnt/team.sqlite --project -home-ana-payments --since 7d
   amplifier-sessions copy --to duckdb:~/sessions.duckdb --replace
-  amplifier-sessions copy --from https://sessions.example.com --to sqlite:mine.sqlite")]
+  amplifier-sessions copy --from https://sessions.example.com --to sqlite:mine.sqlite
+  amplifier-sessions copy --from https://sessions.example.com --to sqlite:mine.sqlite --follow")]
 pub(crate) struct CopyArgs {
     /// The store to copy from, or the address of a server (see `serve`); by default the configured one
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
@@ -54,4 +57,10 @@ pub(crate) struct CopyArgs {
     /// Also copy sessions that were deleted from the target
     #[arg(long)]
     pub(crate) include_deleted: bool,
+    /// From a server: go on until the command is stopped, and copy what changes there within about a second
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// With --follow, delete sessions that were deleted from the server; by default, their lines become superseded lines
+    #[arg(long, requires = "follow")]
+    pub(crate) mirror_deletes: bool,
 }

@@ -39,6 +39,12 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     if let Some(server) = super::pull::server_of(&app.global.store)? {
         return super::pull::copy(app, server, args).await;
     }
+    if args.follow {
+        return Err(Failure::wrong_use(
+            "--follow needs a server to copy from",
+            "for example --from https://sessions.example.com",
+        ));
+    }
     let from = app.store_url()?;
     let to = StoreUrl::parse(&args.to, app.home.as_deref())?;
     check_different(&from, &to)?;

@@ -14,6 +14,8 @@ mod edit;
 mod embeddings;
 mod events;
 mod files;
+#[cfg(feature = "client")]
+mod follow;
 mod gaps;
 mod init;
 mod masking;

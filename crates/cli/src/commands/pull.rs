@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use amplifier_session_client::{HttpStore, ServerAddress};
 use amplifier_session_storage::{
-    SessionStorage, StoreUrl,
+    Error, SessionStorage, StoreUrl,
     model::SessionId,
     storage::{PullOptions, PullReport, TransferFailure, TransferProgress},
 };
@@ -58,6 +58,9 @@ pub(super) async fn copy(app: &mut App, from: ServerAddress, args: CopyArgs) -> 
         return Err(Failure::wrong_use(message, "copy them to a new store, and from there to the other one"));
     }
     check_scope(app)?;
+    if args.follow {
+        return super::follow::follow(app, from, &args).await;
+    }
     let server = connect(app, from, true)?;
     let to = StoreUrl::parse(&args.to, app.home.as_deref())?;
     let writer = app.writer_on(&to, app.settings_of_secrets()?).await?;
@@ -118,14 +121,15 @@ fn check_scope(app: &App) -> Result<(), Failure> {
     Err(Failure::wrong_use(message, "a server gives the sessions of its token's user"))
 }
 
-async fn pull(
+/// Takes what the store lacks.
+pub(super) async fn pull(
     server: &HttpStore,
     storage: &SessionStorage,
     options: &PullOptions,
-) -> Result<PullReport, Failure> {
+) -> Result<PullReport, Error> {
     let bar = Bar::new(0, "taking {wide_bar} {pos}/{len} sessions");
     let on_progress = |progress: TransferProgress| bar.set(progress.done, progress.total);
-    Ok(storage.exchange().pull(server, options, &on_progress).await?)
+    storage.exchange().pull(server, options, &on_progress).await
 }
 
 fn print(app: &mut App, from: &ServerAddress, to: &StoreUrl, report: &PullReport) -> Result<(), Failure> {

@@ -24,6 +24,8 @@ mod editor;
 mod faults;
 mod files;
 mod folders;
+#[cfg(all(unix, feature = "client", feature = "server", feature = "watch"))]
+mod follow;
 mod forks;
 mod groups;
 mod kill;

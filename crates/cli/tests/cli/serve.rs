@@ -20,7 +20,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(home: &Home, options: &[&str]) -> Self {
-        let arguments = [&["serve", "--listen", "127.0.0.1:0", "--embedding", "none"][..], options].concat();
+        Self::start_at(home, "127.0.0.1:0", options)
+    }
+
+    /// Starts it at an address, with a port that must be free.
+    pub(crate) fn start_at(home: &Home, address: &str, options: &[&str]) -> Self {
+        let arguments = [&["serve", "--listen", address, "--embedding", "none"][..], options].concat();
         let mut process =
             home.process(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

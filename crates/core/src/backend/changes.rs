@@ -31,6 +31,7 @@ pub trait Changes: Send + Sync {
     ///   superseded lines change no session.
     /// - Of several changes of one session, only the last state may be reported. An older state is never reported after
     ///   a newer one.
+    /// - Messages and events before [`ChangedFrom`] are those of the time of `after`.
     /// - A session that is no longer in the scope is reported as [`Removed`](SessionChanged::Removed) if it was in it
     ///   before: because it was deleted, given to another user, or is shared with fewer readers. A session that never
     ///   was in the scope is not reported.
@@ -78,9 +79,21 @@ pub enum SessionChanged {
         session: Box<Session>,
         /// Its version.
         version: Version,
+        /// The rows that may have changed.
+        from: ChangedFrom,
     },
     /// The session is not in the scope any more. Nothing else is known about it.
     Removed(SessionKey),
+}
+
+/// The first rows of a changed session that may differ from those before: all rows before them are the same. At most the
+/// number of rows that there are now. A backend that does not know them says 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChangedFrom {
+    /// The first message.
+    pub messages: u32,
+    /// The first event.
+    pub events: u32,
 }
 
 impl SessionChanged {

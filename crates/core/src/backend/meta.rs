@@ -52,6 +52,9 @@ pub const MASKED: &str = "masked";
 pub const IGNORED_SECRETS: &str = "ignored_secrets";
 /// Key of the lines whose secrets a person has removed: digests of the lines before that, separated by spaces.
 pub const PURGED_LINES: &str = "purged_lines";
+/// The beginning of the keys of the places up to which this store follows others; the address of the other store follows,
+/// and its user.
+pub const FOLLOWED: &str = "followed ";
 /// Keys of the files that may still contain words of deleted rows, in stores in files. A value that is not empty makes
 /// the next [`Sessions::delete_sessions`](super::Sessions::delete_sessions) erase them.
 pub const TO_ERASE: [&str; 2] = ["to_erase_from_index", "to_erase_from_database"];

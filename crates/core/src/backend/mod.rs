@@ -47,7 +47,9 @@ pub use change::{
     KeptLine, MessageVectors, MessagesToEmbed, RemovedMessages, RewoundTo, RowChange, SessionChange,
     SkippedLine, StoredSession, StoredSyncState, Version,
 };
-pub use changes::{ChangeCursor, ChangeHints, ChangePage, ChangeSignal, Changes, SessionChanged};
+pub use changes::{
+    ChangeCursor, ChangeHints, ChangePage, ChangeSignal, ChangedFrom, Changes, SessionChanged,
+};
 pub use counts::{
     EventState, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts,
     RowSpan, SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,

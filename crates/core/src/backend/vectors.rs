@@ -7,6 +7,7 @@ use crate::{
     Result,
     model::{Message, MessageRef, SessionKey, VectorRecord, VectorText},
     scope::Scope,
+    search::MissingVectors,
 };
 
 /// Stores vectors, and determines which are pending.
@@ -66,6 +67,10 @@ pub trait Vectors: Send + Sync {
 
     /// Counts the messages of `scope` with stored, pending or failed vectors, by generation.
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts>;
+
+    /// The messages of `scope` that a search by meaning can't find, in state `Pending` or `Outdated`. Each search asks, so
+    /// it must not read all messages.
+    async fn missing_vectors(&self, scope: &Scope) -> Result<MissingVectors>;
 
     /// The vectors of these texts in one generation: for each text, the vectors of its chunks in order. Leaves out
     /// texts without vectors.

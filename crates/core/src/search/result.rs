@@ -109,12 +109,12 @@ pub struct SearchResult {
 }
 
 /// Messages in scope that a search by meaning can't find yet, regardless of its filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MissingVectors {
-    /// Messages with something to embed that have no vectors yet.
+    /// Messages with something to embed that have no vectors of the current generation yet.
     pub messages: u64,
-    /// All messages with something to embed.
+    /// All messages in scope. 0 if no vectors are missing.
     pub of: u64,
 }
 

@@ -48,9 +48,10 @@ pub use embed::{EmbedReport, OnEmbedded, VectorsOf};
 pub use embeddings::{EmbeddedChunk, GivenEmbeddings, MessageEmbeddings};
 pub use events::{EventLine, EventLines};
 pub use exchange::{
-    ExtentPage, ExtentQuery, PlannedTransfer, PullOptions, PullReport, PushOptions, PushReport,
-    PushSelection, ReceiveOptions, ReceiveResult, ReceivedSession, RowEncoder, RowIntake, RowOrigin, RowSink,
-    RowTarget, RowUpload, SendRows, SentExtent, SentRows, SessionExtent, TransferFailure, TransferProgress,
+    ExtentPage, ExtentQuery, PlannedTransfer, PostResult, PostedEvent, PullOptions, PullReport, PushOptions,
+    PushReport, PushSelection, ReceiveOptions, ReceiveResult, ReceivedSession, RowEncoder, RowIntake,
+    RowOrigin, RowSink, RowTarget, RowUpload, SendRows, SentExtent, SentRows, SessionExtent, TransferFailure,
+    TransferProgress,
 };
 pub use front::SessionStorage;
 pub use ingest::{

@@ -112,7 +112,7 @@ fn responses(route: &HttpRoute) -> Value {
         content.insert("application/json".to_owned(), json!({"schema": any_of(&names)}));
     }
     content.extend(types.into_iter().map(|content_type| (content_type.to_owned(), json!({}))));
-    let mut responses = json!({"200": {"description": "The answer", "content": content}});
+    let mut responses = json!({route.status.as_str(): {"description": "The answer", "content": content}});
     if route.is_kept() {
         responses["304"] = json!({"description": "It has not changed since the version in If-None-Match"});
     }

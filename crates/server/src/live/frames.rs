@@ -1,6 +1,9 @@
 //! The frames of both sides, as JSON.
 
-use amplifier_session_api::{Reach, operations::changes::ChangeView};
+use amplifier_session_api::{
+    Reach,
+    operations::changes::{ChangeView, ChangedRows},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -46,9 +49,9 @@ pub(super) struct SubscribeFrame {
 pub(super) enum ChangePart {
     /// Its project, title and time.
     Sessions,
-    /// The number of its messages.
+    /// The number of its messages, and which of them may have changed.
     Messages,
-    /// The number of its events.
+    /// The number of its events, and which of them may have changed.
     Events,
 }
 
@@ -87,9 +90,9 @@ pub(super) struct ChangeFrame<'a> {
     /// Whether it is gone, or may not be read any more. Nothing else is known then.
     removed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<LineCount>,
+    messages: Option<ChangedRows>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    events: Option<LineCount>,
+    events: Option<ChangedRows>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<&'a str>,
 }
@@ -106,17 +109,11 @@ struct ChangedKey<'a> {
     updated: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct LineCount {
-    count: u32,
-}
-
 impl<'a> ChangeFrame<'a> {
     /// The frame for a subscription.
     pub(super) fn new(asked: &SubscribeFrame, change: &'a ChangeView, cursor: &'a str) -> Self {
         let says = |part| asked.of.as_ref().is_none_or(|parts| parts.contains(&part));
         let view = change.session.as_ref();
-        let count = |part, count: Option<u32>| count.filter(|_| says(part)).map(|count| LineCount { count });
         let described = view.filter(|_| says(ChangePart::Sessions));
         Self {
             id: asked.id,
@@ -129,8 +126,8 @@ impl<'a> ChangeFrame<'a> {
                 updated: described.map(|view| view.session.updated.to_string()),
             },
             removed: change.removed,
-            messages: count(ChangePart::Messages, view.map(|view| view.session.message_count)),
-            events: count(ChangePart::Events, view.map(|view| view.session.event_count)),
+            messages: change.messages.filter(|_| says(ChangePart::Messages)),
+            events: change.events.filter(|_| says(ChangePart::Events)),
             version: change.version.as_deref(),
         }
     }

@@ -3,6 +3,7 @@
 pub(crate) mod about;
 pub(crate) mod changing;
 pub(crate) mod feed;
+pub(crate) mod hook;
 pub(crate) mod ingesting;
 pub(crate) mod listing;
 pub(crate) mod managing;

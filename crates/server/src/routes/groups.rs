@@ -1,6 +1,7 @@
 //! Kinds of routes, and parameters that several routes have.
 
 use amplifier_session_api::{AccessRight, Reach};
+use axum::http::StatusCode;
 
 use super::{HttpRoute, HttpVerb, RouteBody, RoutePace, RouteParameter as P};
 use crate::rest::{about, reading::JSON_LINES};
@@ -17,6 +18,7 @@ pub(super) const READ: HttpRoute = HttpRoute {
     parameters: &[],
     body: RouteBody::None,
     pace: RoutePace::Short,
+    status: StatusCode::OK,
     response: "",
     handler: about::version,
 };

@@ -4,6 +4,7 @@ mod changes;
 mod feed;
 mod finding;
 mod groups;
+mod hook;
 mod managing;
 mod open;
 mod parameter;
@@ -13,7 +14,7 @@ mod sessions;
 use std::{future::Future, pin::Pin, time::Duration};
 
 use amplifier_session_api::{AccessRight, Reach};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 
 pub(crate) use open::OPEN_ROUTES;
 pub(crate) use parameter::{ParameterKind, RouteParameter};
@@ -28,6 +29,7 @@ pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
         changes::CHANGE_ROUTES,
         feed::FEED_ROUTES,
         rows::ROW_ROUTES,
+        hook::HOOK_ROUTES,
         managing::MANAGING_ROUTES,
     ]
     .into_iter()
@@ -154,6 +156,8 @@ pub(crate) struct HttpRoute {
     pub(crate) parameters: &'static [&'static [RouteParameter]],
     pub(crate) body: RouteBody,
     pub(crate) pace: RoutePace,
+    /// The status of an answer.
+    pub(crate) status: StatusCode,
     /// The type of the response, by its name in the documentation, or several; or a content type.
     pub(crate) response: &'static str,
     pub(crate) handler: fn(HttpCall) -> Answering,

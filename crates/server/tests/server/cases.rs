@@ -39,6 +39,7 @@ pub(crate) fn cases(world: &World, route: &str, id: &str) -> Option<Vec<RouteCas
         .or_else(|| session(route, id))
         .or_else(|| changes(route, id))
         .or_else(|| rows(world, route, id))
+        .or_else(|| hook(route, id))
 }
 
 fn open(route: &str) -> Option<Vec<RouteCase>> {
@@ -194,6 +195,23 @@ fn rows(world: &World, route: &str, id: &str) -> Option<Vec<RouteCase>> {
             with_lines("POST", "/v1/rows?dry_run", world.stream(id)),
             with_lines("POST", "/v1/rows", world.stream(id)),
         ],
+        _ => return None,
+    })
+}
+
+fn hook(route: &str, id: &str) -> Option<Vec<RouteCase>> {
+    let event = |session: &str| {
+        let data =
+            json!({"session_id": session, "timestamp": "2026-01-01T00:00:00.000Z", "text": "one more"});
+        let event =
+            json!({"event": "tool:pre", "workspace": "shop", "working_dir": "/srv/shop", "data": data});
+        with_json("POST", "/events", &event)
+    };
+    Some(match route {
+        "hook_events" => vec![event(id), event(id), event("")],
+        "hook_version" => vec![get("/version")],
+        "hook_status" => vec![get("/status")],
+        "hook_blobs" => vec![get(format!("/blobs/{id}"))],
         _ => return None,
     })
 }

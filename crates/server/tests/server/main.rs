@@ -9,6 +9,7 @@ mod changes;
 mod client;
 mod connections;
 mod feed;
+mod hook;
 mod live;
 mod live_client;
 mod managing;

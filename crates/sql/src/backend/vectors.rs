@@ -4,6 +4,7 @@ use amplifier_session_core::{
     Result, Scope,
     backend::{MessageVectors, MessagesToEmbed, PendingQuery, SequenceRange, VectorCounts, Vectors},
     model::{ContentType, Message, MessageRef, SessionKey, VectorRecord, VectorText},
+    search::MissingVectors,
 };
 use async_trait::async_trait;
 
@@ -50,6 +51,11 @@ impl<D: DerivedIndex> Vectors for SqlBackend<D> {
     async fn count_vectors(&self, scope: &Scope) -> Result<VectorCounts> {
         let scope = scope.clone();
         self.read_snapshot(move |reader| read::vectors::counts(reader, &scope)).await
+    }
+
+    async fn missing_vectors(&self, scope: &Scope) -> Result<MissingVectors> {
+        let scope = scope.clone();
+        self.read_snapshot(move |reader| read::vectors::missing(reader, &scope)).await
     }
 
     async fn vectors_of(

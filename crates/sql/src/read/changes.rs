@@ -3,9 +3,11 @@
 //! Every change of a session has a number, which is in its row, or in that of its removal. Numbers rise in the order in
 //! which changes become visible. Several changes of one transaction may have the same number.
 
+use std::collections::HashMap;
+
 use amplifier_session_core::{
     Result, Scope,
-    backend::{ChangeCursor, ChangePage, SessionChanged, Version, meta::STORE_ID},
+    backend::{ChangeCursor, ChangePage, ChangedFrom, SessionChanged, Version, meta::STORE_ID},
     model::{SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -28,6 +30,8 @@ pub struct ChangeNumbers {
     pub set: &'static str,
     /// The table `sessions s`, to be read by number.
     pub sessions: &'static str,
+    /// The table `transcripts`, to be read by `revision`, if that is the number of the change that wrote a row.
+    pub messages: Option<&'static str>,
     /// Selects the last number up to which all changes are visible, and a value that identifies this state of the store.
     pub last: &'static str,
     /// Selects the same value for the number `?1`. No row if the store did not get as far.
@@ -40,6 +44,7 @@ pub const BY_REVISION: ChangeNumbers = ChangeNumbers {
     column: "revision",
     set: "",
     sessions: "sessions s",
+    messages: Some("transcripts"),
     last: "SELECT revision, nonce FROM revisions ORDER BY revision DESC LIMIT 1",
     state: "SELECT nonce FROM revisions WHERE revision = ?1",
 };
@@ -101,7 +106,8 @@ pub fn page<R: Reader>(
         }
         _ => last,
     };
-    let changes = found.into_iter().filter_map(|change| change.changed).collect();
+    let mut changes = found.into_iter().filter_map(|change| change.changed).collect();
+    set_first_messages(reader, &after, &end, &mut changes)?;
     Ok(ChangePage { changes, cursor: cursor(&end), reset: false })
 }
 
@@ -163,13 +169,45 @@ fn written<R: Reader>(
     );
     reader.rows(&Query::with_conditions(OPERATION, sql, conditions, |row| {
         let version = Version(row.integer(26)?.to_string());
-        let written = |session| SessionChanged::Written { session: Box::new(session), version };
+        let from = ChangedFrom::default();
+        let written = |session| SessionChanged::Written { session: Box::new(session), version, from };
         Ok(NumberedChange {
             number: row.integer(27)?,
             rank: rank(row.integer(28)?, false),
             changed: unless_damaged(rows::session(row))?.map(written),
         })
     }))
+}
+
+/// Sets the first messages that changed between two places. Every write of a message also writes its session, so the
+/// messages of a page have no later numbers than its sessions. Removed messages were the last ones: then, nothing changed
+/// before the end.
+///
+/// After a page that was full, the reader lacks changes from before the place as well, of sessions that were changed again.
+/// Then, the first messages stay unknown.
+fn set_first_messages<R: Reader>(
+    reader: &R,
+    after: &FeedPosition,
+    end: &FeedPosition,
+    changes: &mut Vec<SessionChanged>,
+) -> Result<()> {
+    let is_known = after.rank == i64::MAX && !changes.is_empty();
+    let Some(messages) = R::DIALECT.changes.messages.filter(|_| is_known) else { return Ok(()) };
+    let sql = format!(
+        "SELECT user_id, session_id, min(sequence) FROM {messages}
+         WHERE revision > ?1 AND revision <= ?2 GROUP BY user_id, session_id"
+    );
+    let decode = |row: &dyn Columns| Ok(((row.text(0)?, row.text(1)?), row.integer(2)?));
+    let rows = reader.rows(&Query::new(OPERATION, sql, [after.number.into(), end.number.into()], decode))?;
+    let first: HashMap<(String, String), i64> = rows.into_iter().collect();
+    for changed in changes {
+        if let SessionChanged::Written { session, from, .. } = changed {
+            let key = (session.user_id.to_string(), session.session_id.to_string());
+            let changed = first.get(&key).and_then(|sequence| u32::try_from(*sequence).ok());
+            from.messages = changed.unwrap_or(u32::MAX).min(session.message_count);
+        }
+    }
+    Ok(())
 }
 
 /// The removals of sessions that were in the scope. If a session is in the scope again, its last write is reported instead.

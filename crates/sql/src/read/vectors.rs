@@ -9,7 +9,7 @@ use amplifier_session_core::{
     Result, Scope,
     backend::{SequenceRange, VectorCounts},
     model::{SessionKey, VectorState, VectorText},
-    search::SessionFilter,
+    search::{MissingVectors, SessionFilter},
 };
 
 use super::{meta, of_session};
@@ -49,6 +49,33 @@ pub fn texts<R: Reader>(
     }
     let of_messages = of_messages.into_iter().take(range.limit);
     Ok(of_messages.map(|(sequence, texts)| (sequence, texts.into_iter().collect())).collect())
+}
+
+/// The messages of `scope` without vectors of the current generation. Reads sessions only if there are any in the store.
+pub fn missing<R: Reader>(reader: &R, scope: &Scope) -> Result<MissingVectors> {
+    let any = format!("SELECT 1 FROM transcripts WHERE {} LIMIT 1", rows::is_pending("vectors"));
+    if reader.rows(&Query::new("missing_vectors", any, [], |_| Ok(())))?.is_empty() {
+        return Ok(MissingVectors::default());
+    }
+    missing_of(reader, scope)
+}
+
+/// As [`missing`], for a store in which some messages have no vectors.
+pub fn missing_of<R: Reader>(reader: &R, scope: &Scope) -> Result<MissingVectors> {
+    let conditions = Conditions::of_sessions(R::DIALECT, scope, &SessionFilter::default())?;
+    let mut pending = conditions.clone();
+    pending.require(rows::is_pending("t.vectors"));
+    let of_sessions = (R::DIALECT.beside_sessions)("transcripts");
+    let sql = format!("SELECT count(*) FROM {of_sessions} WHERE {}", pending.sql());
+    let messages = counted(reader, sql, pending)?;
+    let all = "SELECT CAST(coalesce(sum(s.message_count), 0) AS BIGINT) FROM sessions s";
+    let of = counted(reader, format!("{all} WHERE {}", conditions.sql()), conditions)?;
+    Ok(if messages == 0 { MissingVectors::default() } else { MissingVectors { messages, of } })
+}
+
+fn counted<R: Reader>(reader: &R, sql: String, conditions: Conditions) -> Result<u64> {
+    let query = Query::with_conditions("missing_vectors", sql, conditions, |row| count(row, 0));
+    Ok(reader.rows(&query)?.into_iter().sum())
 }
 
 /// The progress of the vectors of the messages of `scope`. `reader` must read one snapshot.

@@ -20,6 +20,8 @@ struct Follower {
     limit: usize,
     cursor: ChangeCursor,
     sessions: BTreeMap<SessionKey, (Session, Version)>,
+    /// The digests of their messages and events, of which only those that may have changed are read.
+    rows: BTreeMap<SessionKey, [Vec<Digest>; 2]>,
     /// The sessions that pages reported, in order.
     reported: Vec<SessionKey>,
 }
@@ -30,7 +32,8 @@ impl Follower {
         let page = store.backend.changes(&scope, None, limit).await.unwrap();
         assert!(page.changes.is_empty() && !page.reset);
         let sessions = current(store, &scope).await;
-        Self { scope, limit, cursor: page.cursor, sessions, reported: Vec::new() }
+        let rows = current_rows(store, &sessions).await;
+        Self { scope, limit, cursor: page.cursor, sessions, rows, reported: Vec::new() }
     }
 
     /// Reads a page. Returns the number of changes.
@@ -43,11 +46,21 @@ impl Follower {
         for changed in &page.changes {
             let key = changed.key();
             match changed.clone() {
-                SessionChanged::Written { session, version } => {
+                SessionChanged::Written { session, version, from } => {
                     assert!(self.scope.allows(&session));
+                    assert!(from.messages <= session.message_count && from.events <= session.event_count);
+                    let now = rows_of(store, &key).await;
+                    let rows = self.rows.entry(key.clone()).or_default();
+                    for ((rows, now), from) in rows.iter_mut().zip(now).zip([from.messages, from.events]) {
+                        rows.truncate(from as usize);
+                        rows.extend(now.into_iter().skip(rows.len()));
+                    }
                     self.sessions.insert(key.clone(), (*session, version));
                 }
-                SessionChanged::Removed(_) => drop(self.sessions.remove(&key)),
+                SessionChanged::Removed(_) => {
+                    self.sessions.remove(&key);
+                    self.rows.remove(&key);
+                }
             }
             self.reported.push(key);
         }
@@ -61,7 +74,7 @@ impl Follower {
             if self.read(store, Duration::ZERO).await > 0 {
                 continue;
             }
-            if self.sessions == expected {
+            if self.sessions == expected && self.rows == current_rows(store, &expected).await {
                 return;
             }
             assert!(begun.elapsed() < PATIENCE, "{:?}\nis not\n{expected:?}", self.sessions);
@@ -79,6 +92,25 @@ async fn current(store: &Store, scope: &Scope) -> BTreeMap<SessionKey, (Session,
         sessions.insert(session.key(), (session, stored.version));
     }
     sessions
+}
+
+/// The digests of the messages and events of sessions.
+async fn current_rows(
+    store: &Store,
+    sessions: &BTreeMap<SessionKey, (Session, Version)>,
+) -> BTreeMap<SessionKey, [Vec<Digest>; 2]> {
+    let mut rows = BTreeMap::new();
+    for key in sessions.keys() {
+        rows.insert(key.clone(), rows_of(store, key).await);
+    }
+    rows
+}
+
+async fn rows_of(store: &Store, key: &SessionKey) -> [Vec<Digest>; 2] {
+    let messages = store.backend.message_states(key).await.unwrap();
+    let range = SequenceRange { start: 0, limit: 100_000 };
+    let events = store.backend.event_digests(key, range).await.unwrap();
+    [messages.into_iter().map(|state| state.digest).collect(), events]
 }
 
 async fn delete(store: &Store, target: &IngestTarget) {

@@ -92,6 +92,8 @@ async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
         messages.iter().map(|count| count.messages).sum(),
         vectors.generations.values().map(|generation| generation.vectors).sum(),
     ];
+    let missing = backend.missing_vectors(scope).await.unwrap();
+    assert_eq!(missing, MissingVectors::default(), "{scope:?}");
     let count = seen.len() as u64;
     assert_eq!(counts, [count, 2 * count, 2 * count], "{scope:?}");
     seen

@@ -135,7 +135,7 @@ pub async fn vectors_of_texts_of_several_sessions_are_returned(store: Store) {
     assert_eq!(found, expected);
 }
 
-/// Messages of a user with pending vectors are listed by session and sequence, in pages.
+/// Messages of a user with pending vectors are listed by session and sequence, in pages, and counted in each scope.
 pub async fn messages_with_pending_vectors_are_listed_in_order(store: Store) {
     let message = |n: u32| {
         if n.is_multiple_of(2) { lines::user("text") } else { lines::tool_call("bash", "ls".into()) }
@@ -148,6 +148,12 @@ pub async fn messages_with_pending_vectors_are_listed_in_order(store: Store) {
     let user = target("a").key.user_id;
     assert_eq!(store.pending_of(pending_query(&user, None, None, 4)).await, expected);
     assert_eq!(store.pending(&target("b")).await.len(), 10);
+    let viewer = Scope::Visible(Viewer::new(user.clone()));
+    let scopes = [Scope::User(user), viewer, Scope::Everyone, Scope::User(UserId::new("nobody").unwrap())];
+    for (scope, (messages, of)) in scopes.iter().zip([(30, 60), (30, 60), (40, 80), (0, 0)]) {
+        let missing = store.backend.missing_vectors(scope).await.unwrap();
+        assert_eq!(missing, MissingVectors { messages, of }, "{scope:?}");
+    }
 }
 
 /// Texts with vectors are listed by sequence, in pages. Messages without vectors are skipped.

@@ -7,7 +7,7 @@ use std::{
 
 use amplifier_session_core::{
     Result, Scope,
-    backend::{ChangeCursor, ChangeHints, ChangePage, Changes, SessionChanged},
+    backend::{ChangeCursor, ChangeHints, ChangePage, ChangedFrom, Changes, SessionChanged},
     model::{Session, SessionKey},
 };
 use async_trait::async_trait;
@@ -45,6 +45,7 @@ impl Rows {
             Some(stored) => Some(SessionChanged::Written {
                 session: Box::new(stored.session.clone()),
                 version: stored.version.clone(),
+                from: ChangedFrom::default(),
             }),
             None => {
                 before.filter(|session| scope.allows(session)).map(|_| SessionChanged::Removed(key.clone()))

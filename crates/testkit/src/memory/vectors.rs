@@ -7,7 +7,7 @@ use amplifier_session_core::{
         meta::{EMBEDDING_SPACE, NEXT_EMBEDDING_SPACE},
     },
     model::{Message, MessageRef, SessionKey, VectorRecord, VectorState, VectorText},
-    search::SearchFilter,
+    search::{MissingVectors, SearchFilter},
 };
 use async_trait::async_trait;
 
@@ -141,6 +141,16 @@ impl Vectors for MemoryBackend {
             }
         }
         Ok(counts)
+    }
+
+    async fn missing_vectors(&self, scope: &Scope) -> Result<MissingVectors> {
+        let rows = self.rows();
+        let (mut messages, mut of) = (0, 0);
+        for row in rows.messages(scope, &SearchFilter::default()) {
+            of += 1;
+            messages += u64::from(row.message.vectors.is_pending());
+        }
+        Ok(if messages == 0 { MissingVectors::default() } else { MissingVectors { messages, of } })
     }
 
     async fn vectors_of(

@@ -10,10 +10,8 @@ use amplifier_session_storage::{
     sync::{SyncReport, watch::WatchEvent},
 };
 
-use jiff::Zoned;
-
 use crate::{
-    failure,
+    failure::say_with_time as say,
     render::text::{counted, duration, one_line},
 };
 
@@ -104,12 +102,6 @@ impl WatchMessages {
     fn state(&self) -> MutexGuard<'_, WatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Prints a message with the time: messages follow each other for days.
-pub(super) fn say(label: &str, text: &str) {
-    let now = Zoned::now().strftime("%Y-%m-%d %H:%M:%S");
-    failure::say(&format!("{now} {label}"), text);
 }
 
 fn say_missing_vectors(target: &str, report: &EmbedReport) {

@@ -25,17 +25,15 @@ use amplifier_session_storage::{
     },
 };
 
-use self::{
-    messages::{WatchMessages, say},
-    metrics::Metrics,
-};
+use self::{messages::WatchMessages, metrics::Metrics};
 use super::notify;
 use crate::{
     app::App,
     args::{COMPARE_EVERY, LogFormat, PushArgs, WatchArgs, WatchedArgs},
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, say_with_time as say},
     program,
     roots::roots,
+    stopping::stop_signal,
 };
 
 pub(super) async fn run(app: &mut App, args: WatchArgs) -> Result<Outcome, Failure> {
@@ -240,28 +238,4 @@ fn options(app: &App, args: &WatchedArgs) -> Result<WatchOptions, Failure> {
         intervals = intervals.with_poll(Duration::from_secs(seconds));
     }
     Ok(WatchOptions::new(roots).with_intervals(intervals).with_polls(args.poll.is_some()))
-}
-
-/// Resolves when the process receives a signal to stop.
-#[cfg(unix)]
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-/// Resolves when the process receives a signal to stop.
-#[cfg(not(unix))]
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    Ok(async {
-        // Without the signal handler, it runs until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
 }

@@ -14,7 +14,7 @@ use amplifier_session_storage::{
 };
 use tokio::task::JoinSet;
 
-use super::{WatchedStore, messages::say};
+use super::WatchedStore;
 use crate::{
     app::App,
     args::WatchedArgs,
@@ -22,7 +22,7 @@ use crate::{
         push::{Pushing, servers},
         pushed::summary,
     },
-    failure::Failure,
+    failure::{Failure, say_with_time as say},
     render::text::{duration, one_line},
 };
 

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result,
-    model::{SessionId, SessionKey, UserId},
+    backend::MessagesToEmbed,
+    model::{SessionId, SessionKey, TurnSummary, UserId},
     storage::{
         archive::{FORMAT, Record, SessionRecord, invalid},
         deleted::DeletedSessions,
@@ -350,7 +351,11 @@ impl RowIntake {
     async fn write(&mut self) -> Result<()> {
         let (ingests, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut self.ready).into_iter().unzip();
         let written = Ingestion::new(&self.store).commit_all(ingests).await;
-        for (ended, written) in ended.into_iter().zip(written) {
+        for (mut ended, written) in ended.into_iter().zip(written) {
+            let summaries = std::mem::take(&mut ended.summaries);
+            if written.is_ok() {
+                set_newer(&self.store, &ended.key, summaries).await?;
+            }
             self.results.push(match written {
                 Ok(report) => ReceivedSession::ended(&ended, ended.result(&report)),
                 Err(error) if concerns_session(&error) => ReceivedSession::failed(&ended.key, &error),
@@ -359,6 +364,24 @@ impl RowIntake {
         }
         Ok(())
     }
+}
+
+/// Sets the summaries of turns that are newer than those here.
+async fn set_newer(store: &StoreContext, key: &SessionKey, mut summaries: Vec<TurnSummary>) -> Result<()> {
+    if summaries.is_empty() {
+        return Ok(());
+    }
+    let stored = store.summaries_of(key).await?;
+    summaries.retain(|summary| {
+        let known = stored.get(&summary.user_sequence).filter(|known| !known.is_stated);
+        known.is_none_or(|known| known.set_at < summary.set_at && known.text != summary.text)
+    });
+    if summaries.is_empty() {
+        return Ok(());
+    }
+    let users = summaries.iter().map(|summary| summary.user_sequence).collect();
+    store.backend.write_summaries(key, summaries).await?;
+    store.backend.mark_pending(key, MessagesToEmbed::TurnsAt(users)).await.map(drop)
 }
 
 /// Whether an error concerns only one session. Others end the stream.

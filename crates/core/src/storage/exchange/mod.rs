@@ -10,6 +10,8 @@
 //! | `fields.rs` | the fields that a person set |
 //! | `plan.rs` | which rows of a session another store lacks |
 //! | `selection.rs` | which sessions are pushed |
+//! | `posted.rs` | events that a program posts before its log comes |
+//! | `followed.rs` | the place up to which this store has followed another one |
 //! | `push.rs`, `pull.rs` | all sessions of a user, to and from another store |
 //!
 //! - The receiver believes only lines. Texts, titles, turns and times come from them, by its own rules, and secrets are
@@ -24,8 +26,10 @@
 mod beginning;
 mod extent;
 mod fields;
+mod followed;
 mod intake;
 mod plan;
+mod posted;
 mod pull;
 mod push;
 mod receiving;
@@ -39,6 +43,7 @@ pub(super) use self::fields::with_sent_fields;
 pub use self::{
     extent::{ExtentPage, ExtentQuery, SentExtent, SessionExtent},
     intake::{ReceiveOptions, ReceiveResult, ReceivedSession, RowIntake},
+    posted::{PostResult, PostedEvent},
     pull::{PullOptions, PullReport, RowOrigin},
     push::{
         PlannedTransfer, PushOptions, PushReport, RowTarget, RowUpload, TransferFailure, TransferProgress,

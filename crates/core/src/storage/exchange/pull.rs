@@ -168,7 +168,7 @@ impl Pull<'_> {
             }
             query.after = page.next;
             if query.after.is_none() {
-                if self.options.follow && self.options.sessions.is_none() {
+                if self.options.follow {
                     self.remove_missing(&page.store, &listed).await?;
                 }
                 return Ok(());
@@ -286,13 +286,14 @@ impl Pull<'_> {
         }
     }
 
-    /// Hides or deletes the sessions that came from the other store, and that it no longer has.
+    /// Hides or deletes the wanted sessions that came from the other store, and that it no longer has.
     async fn remove_missing(&mut self, origin: &str, listed: &HashSet<SessionId>) -> Result<()> {
         let user = &self.options.user_id;
-        for id in SessionExchange::new(self.store).session_ids(user).await? {
-            if listed.contains(&id) {
-                continue;
-            }
+        let ids = match &self.options.sessions {
+            Some(wanted) => wanted.iter().cloned().collect(),
+            None => SessionExchange::new(self.store).session_ids(user).await?,
+        };
+        for id in ids.into_iter().filter(|id| !listed.contains(id)) {
             let key = SessionKey::new(user.clone(), id.clone());
             let Some(stored) = self.store.backend.get_session(&key).await? else { continue };
             if ReceivedRows::of(&stored).rows_of.as_deref() != Some(origin) {

@@ -6,19 +6,25 @@ use super::{
     },
     fields::edited_fields,
     intake::{PART_BYTES, ReceiveOptions, ReceiveResult},
+    posted::posted_events,
 };
 use crate::{
     Result,
-    model::{Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp},
+    backend::StoredSession,
+    model::{
+        Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp, TurnSummary,
+    },
     storage::{
         archive::{
-            EventRecord, MessageRecord, SessionRecord, SupersededRecord, TransferHead, digest, invalid,
+            ArchivedSummary, EventRecord, MessageRecord, SessionRecord, SupersededRecord, TransferHead,
+            digest, invalid,
         },
         deleted::DeletedSessions,
         ingest::{
-            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining,
-            SessionIngest,
+            Extent, IngestReport, KeptAs, LineOutcome, PostedEvents, ReceivedFrom, ReceivedKind,
+            ReceivedRows, Remaining, SessionIngest,
         },
+        session_rows::changing,
         store::{Ingestion, StoreContext},
         superseded::{LineHead, OldLine},
     },
@@ -34,10 +40,16 @@ pub(super) struct Receiving {
     ingest: SessionIngest,
     messages: KindRows,
     events: KindRows,
+    /// The events that were posted, and that the lines have not had yet.
+    posted: PostedEvents,
+    /// The number of events before those that were posted, if these were written again.
+    events_of_logs: Option<u32>,
     /// Whether the rows that are stored are those of the sending store, which may replace them.
     owns_rows: bool,
     /// The last transfer of the sending store.
     before: Option<ReceivedFrom>,
+    /// The summaries of turns that came with their messages.
+    summaries: Vec<TurnSummary>,
     /// The number of lines that are kept as superseded lines.
     kept: u64,
     follow: bool,
@@ -58,6 +70,8 @@ pub(super) struct ReceivedEnd {
     pub(super) key: SessionKey,
     /// Whether the sending store has more rows.
     pub(super) is_part: bool,
+    /// The summaries of turns to set.
+    pub(super) summaries: Vec<TurnSummary>,
     created: bool,
     has_other_fields: bool,
     kept: u64,
@@ -101,13 +115,19 @@ impl Receiving {
                 None => return Ok(Begun::Refused(conflict(&key, stored.as_ref(), &head.store))),
             }
         }
-        let [messages, events] = <[KindRows; 2]>::try_from(kinds).unwrap_or_default();
+        let [messages, mut events] = <[KindRows; 2]>::try_from(kinds).unwrap_or_default();
+        let posted = posted_events(store, &key, stored.as_ref(), &received).await?;
+        events.stored = events.stored.min(posted.first.unwrap_or(u32::MAX));
         let owns_rows = stored.is_none() || received.rows_of.as_ref() == Some(&head.store);
         let describes = stored
             .as_ref()
             .is_none_or(|stored| owns_rows || record.session.updated >= stored.session.updated);
         let target = ingest_target(&record.session, stored.as_ref().filter(|_| !describes));
         let mut ingest = Ingestion::new(store).ingest(target).await?.in_parts_of(PART_BYTES);
+        let version = |stored: &StoredSession| stored.version.clone();
+        if ingest.stored().map(version) != stored.as_ref().map(version) {
+            return Err(changing(&key));
+        }
         ingest.continue_settled();
         let session = record.session.clone();
         if describes {
@@ -122,8 +142,11 @@ impl Receiving {
             ingest,
             messages,
             events,
+            posted,
+            events_of_logs: None,
             owns_rows,
             before,
+            summaries: Vec::new(),
             kept: 0,
             follow: options.follow,
             dry_run: options.dry_run,
@@ -143,6 +166,8 @@ impl Receiving {
         let stated = record.digest.ok_or_else(|| invalid("the message has no digest"))?;
         check(&raw, stated)?;
         self.next(LineKind::Message, record.sequence, stated)?;
+        let summary =
+            record.turn_summary.map(|summary| (summary, self.ingest.line_digester().digest(raw.as_bytes())));
         self.line(SentLine {
             kind: LineKind::Message,
             sequence: record.sequence,
@@ -152,7 +177,26 @@ impl Receiving {
             event_type: None,
             raw,
         })
-        .await
+        .await?;
+        summary.map_or(Ok(()), |(summary, digest)| self.summary(summary, digest))
+    }
+
+    /// Takes the summary of the turn that the last message begins. Those that lines state come from the lines.
+    fn summary(&mut self, summary: ArchivedSummary, digest: Digest) -> Result<()> {
+        let row = self.row_after(LineKind::Message).checked_sub(1).filter(|_| !self.messages.is_diverged);
+        if let Some(user_sequence) = row.filter(|_| !summary.is_stated && !self.dry_run) {
+            let text = self.ingest.masked_text(summary.text)?;
+            let (session, set_at) = (self.key.clone(), summary.set_at);
+            self.summaries.push(TurnSummary {
+                session,
+                user_sequence,
+                digest,
+                text,
+                is_stated: false,
+                set_at,
+            });
+        }
+        Ok(())
     }
 
     pub(super) async fn event(&mut self, record: EventRecord) -> Result<()> {
@@ -161,6 +205,9 @@ impl Receiving {
         self.next(LineKind::Event, record.sequence, stated)?;
         // Fields without their line are not believed.
         let Some(raw) = raw else { return Ok(()) };
+        if !self.posted.is_empty() && !self.dry_run {
+            self.posted.take(&self.ingest.masked(raw.clone()).await?);
+        }
         self.line(SentLine {
             kind: LineKind::Event,
             sequence: record.sequence,
@@ -206,6 +253,7 @@ impl Receiving {
         let mut ended = ReceivedEnd {
             key: self.key.clone(),
             is_part,
+            summaries: std::mem::take(&mut self.summaries),
             created,
             has_other_fields: false,
             kept: self.kept,
@@ -215,13 +263,44 @@ impl Receiving {
             return Ok(ended);
         }
         for kind in [LineKind::Message, LineKind::Event] {
-            self.end_rows(kind, is_part).await?;
+            if !self.end_before_posted(kind).await? {
+                self.end_rows(kind, is_part).await?;
+            }
         }
         let edited = self.before.as_ref().map(|before| before.edited.clone()).unwrap_or_default();
         ended.has_other_fields = self.ingest.set_sent_fields(&self.session, &edited)?;
         let received = self.received(is_part);
         self.ingest.set_received(received);
         Ok(ended)
+    }
+
+    /// If the lines have reached events that were posted, writes those again that are not among the lines. Returns whether
+    /// this ends the rows of the kind.
+    async fn end_before_posted(&mut self, kind: LineKind) -> Result<bool> {
+        let row = self.row_after(kind);
+        let has_reached = kind == LineKind::Event && self.posted.first.is_some_and(|first| row >= first);
+        if !has_reached || !self.events.is_begun || self.events.is_diverged {
+            return Ok(false);
+        }
+        let left = self.posted.drain();
+        self.posted.first = (!left.is_empty()).then_some(row);
+        for line in left {
+            self.ingest.line(kind, line, self.now).await?;
+        }
+        self.events_of_logs = Some(row);
+        self.ingest.end(kind, Extent::Whole);
+        Ok(true)
+    }
+
+    /// The row of the first event that is still one that was posted.
+    fn first_posted(&self) -> Option<u32> {
+        if self.events_of_logs.is_some() || self.events.is_diverged {
+            return self.posted.first;
+        }
+        let count = self.ingest.stored().map_or(0, |stored| stored.session.event_count);
+        // The sending store may have the same lines.
+        let first = self.posted.first.map(|first| first.max(self.row_after(LineKind::Event)));
+        first.filter(|first| *first < count)
     }
 
     async fn end_rows(&mut self, kind: LineKind, is_part: bool) -> Result<()> {
@@ -254,6 +333,7 @@ impl Receiving {
     /// The state after which the next transfer of the sending store goes on.
     fn received(&self, is_part: bool) -> ReceivedRows {
         let mut received = self.ingest.received().clone();
+        received.posted = self.first_posted();
         let has_written = [LineKind::Message, LineKind::Event].iter().any(|kind| self.ingest.touches(*kind));
         let has_all = |kind| {
             let rows = self.rows(kind);
@@ -297,6 +377,9 @@ impl Receiving {
 
     /// The number of rows here after the last line that was taken.
     fn row_after(&self, kind: LineKind) -> u32 {
+        if let Some(row) = self.events_of_logs.filter(|_| kind == LineKind::Event) {
+            return row;
+        }
         let rows = self.rows(kind);
         if rows.is_begun { self.ingest.next_row(kind) } else { rows.row }
     }
@@ -328,7 +411,13 @@ impl Receiving {
             rows.is_begun = true;
             self.ingest.begin(kind, rows.row).await?;
         }
-        if !rows.is_diverged && !rows.is_replacing && self.ingest.differs(kind, line.raw.as_bytes()) {
+        let is_posted = kind == LineKind::Event
+            && self.posted.first.is_some_and(|first| self.ingest.next_row(kind) >= first);
+        if !rows.is_diverged
+            && !rows.is_replacing
+            && !is_posted
+            && self.ingest.differs(kind, line.raw.as_bytes())
+        {
             if owns_rows {
                 let lines = rows.lines_from_last(before);
                 self.ingest.supersede(kind, &Remaining { lines, ..Remaining::default() });

@@ -1,5 +1,7 @@
 //! Writes the rows of one session after those that the receiver has.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -10,12 +12,12 @@ use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{StoredSession, SupersededQuery},
     events::assemble,
-    model::{Digest, LineKind, Session, SessionKey, SupersededPiece, Visibility},
+    model::{Digest, LineKind, Session, SessionKey, SupersededPiece, TurnSummary, Visibility},
     search::SessionFilter,
     storage::{
         archive::{
-            FollowingLines, Record, RowChain, RowChains, SentSuperseded, SessionRecord, SupersededRecord,
-            TransferHead, event_record, message_record,
+            ArchivedSummary, FollowingLines, Record, RowChain, RowChains, SentSuperseded, SessionRecord,
+            SupersededRecord, TransferHead, event_record, message_record,
         },
         session_rows::{SessionRows, changing},
         store::{SessionExchange, StoreContext, SupersededHistory},
@@ -142,6 +144,7 @@ impl SessionExchange<'_> {
             encoder,
             sink,
             chains: record.transfer.as_ref().map(|head| head.before).unwrap_or_default(),
+            summaries: self.store.summaries_of(key).await?,
             sent: SentRows::default(),
         };
         let has = (record.session.message_count, record.session.event_count);
@@ -207,6 +210,8 @@ struct Sending<'a> {
     limit: Option<u64>,
     /// The rows that the receiver has, including those that were sent.
     chains: RowChains,
+    /// Those that a person set are sent with their messages.
+    summaries: BTreeMap<u32, TurnSummary>,
     sent: SentRows,
 }
 
@@ -257,6 +262,8 @@ impl Sending<'_> {
                 let (digest, sequence) = (message.digest, message.sequence);
                 let mut record = message_record(message, sequence);
                 record.digest = Some(digest);
+                let summary = self.summaries.get(&sequence).filter(|summary| !summary.is_stated);
+                record.turn_summary = summary.map(ArchivedSummary::from);
                 self.put(Record::Message(Box::new(record))).await?;
                 self.chains.messages = self.chains.messages.with(digest);
                 self.sent.messages += 1;

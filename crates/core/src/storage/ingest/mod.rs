@@ -4,6 +4,7 @@ mod batch;
 mod derived;
 mod kept;
 mod position;
+mod posted;
 mod received;
 mod repair;
 mod report;
@@ -15,6 +16,7 @@ mod superseded;
 mod times;
 
 pub(super) use derived::{ComparedMessage, event_id_of_line, looks_derived};
+pub(super) use posted::PostedEvents;
 pub(super) use received::{ReceivedFrom, ReceivedKind, ReceivedRows, digest_of_field};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};

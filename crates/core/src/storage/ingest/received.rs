@@ -31,6 +31,9 @@ pub(in crate::storage) struct ReceivedRows {
     /// The store whose rows are those of the session: it sent the last one that was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::storage) rows_of: Option<String>,
+    /// The row of the first event that was posted, and that no log has replaced yet. All events after it were posted too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::storage) posted: Option<u32>,
     /// The last transfer of each store, the newest first.
     pub(in crate::storage) from: Vec<ReceivedFrom>,
 }
@@ -186,6 +189,7 @@ impl SessionIngest {
         if messages.touched() || events.touched() {
             self.received.rows_of = None;
         }
+        self.forget_posted();
     }
 }
 

@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{Candidates, PendingQuery, TextCandidate, VectorCandidate, VectorQuery},
+    backend::{Candidates, TextCandidate, VectorCandidate, VectorQuery},
     embedding::{EmbeddingPurpose, ModelStrength},
     model::{ContentType, EmbeddingSpace, MessageRef, VectorText},
     search::{
@@ -234,30 +234,12 @@ impl TranscriptSearch<'_> {
 
     /// The number of messages in `scope` that a search by meaning can't find yet; `None` if it can find all.
     ///
-    /// If no vectors are pending, this is one query of the index of pending messages. Otherwise, messages are counted.
-    ///
     /// # Errors
     ///
     /// Errors of the backend.
     pub async fn missing_vectors(self, scope: &Scope) -> Result<Option<MissingVectors>> {
-        let generation = self.store.generations().await?.current_number();
-        if let Scope::User(user) = scope {
-            let query = PendingQuery {
-                user: user.clone(),
-                session: None,
-                generation,
-                turns: false,
-                after: None,
-                limit: 1,
-            };
-            if self.store.backend.messages_pending_vectors(&query).await?.is_empty() {
-                return Ok(None);
-            }
-        }
-        let counts = self.store.backend.count_vectors(scope).await?;
-        let of_generation = counts.generations.get(&generation);
-        let messages = of_generation.map_or(counts.embeddable, |counts| counts.pending);
-        Ok((messages > 0).then_some(MissingVectors { messages, of: counts.embeddable }))
+        let missing = self.store.backend.missing_vectors(scope).await?;
+        Ok((missing.messages > 0).then_some(missing))
     }
 
     /// The candidates by meaning, with the vector of the query and the mode that can run.

@@ -22,6 +22,7 @@ on_both_stores![
     a_session_that_was_deleted_is_not_stored_again,
     a_rewind_in_the_other_store_stays_until_the_session_goes_on,
     a_plan_says_what_would_be_sent,
+    summaries_of_turns_travel_with_their_messages,
 ];
 
 pub(super) async fn other_store() -> Store {
@@ -443,4 +444,27 @@ async fn a_plan_says_what_would_be_sent(store: Store) {
     let ReceiveResult::Stored { messages, created, .. } = &results[0].result else { panic!("{results:?}") };
     assert_eq!((*messages, *created, &results[1].result), (1, false, &ReceiveResult::Unchanged));
     assert_eq!(rows(&server, &target("a")).await.0.len(), 4);
+}
+
+/// A summary that a person set comes with the message that begins its turn, and does not replace a newer one.
+async fn summaries_of_turns_travel_with_their_messages(store: Store) {
+    let (server, target) = (other_store().await, target("a"));
+    let other = OtherStore::new(server.storage.clone());
+    let set = async |store: &Store, text: &str| {
+        let given = GivenSummary { message: "a#0".to_owned(), text: text.to_owned() };
+        let summary = store.storage.turns().resolve_summary(&ana_id(), &given).await.unwrap();
+        store.storage.turns().set_summaries(vec![summary]).await.unwrap();
+    };
+    let there = async || {
+        let found = server.backend.list_summaries(&SummaryQuery::new(Scope::Everyone)).await.unwrap();
+        found.into_iter().map(|summary| (summary.user_sequence, summary.text)).collect::<Vec<_>>()
+    };
+    store.sync(&target, texts(0..4)).await;
+    set(&store, "set here").await;
+    push(&store, &other).await;
+    assert_eq!(there().await, [(0, "set here".to_owned())]);
+    set(&server, "set there").await;
+    store.sync_from(&target, 4, texts([4])).await.unwrap();
+    push(&store, &other).await;
+    assert_eq!(there().await, [(0, "set there".to_owned())]);
 }

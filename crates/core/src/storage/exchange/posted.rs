@@ -1,0 +1,179 @@
+//! Events that a program posts as they happen, before its log comes.
+
+use std::collections::VecDeque;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Error, ErrorField, Result, Scope,
+    backend::StoredSession,
+    events::{LoggedEvent, SAME_TIME, assemble, line_of_hook},
+    model::{Digest, HostId, LineKind, ProjectSlug, RawJson, SessionKey, Timestamp},
+    search::{EventFilter, EventSearchOptions, SessionFilter},
+    storage::{
+        deleted::DeletedSessions,
+        ingest::{Extent, IngestTarget, LineOutcome, PostedEvents, ReceivedRows, SessionIngest},
+        session_rows::SessionRows,
+        store::{Ingestion, SessionExchange, StoreContext},
+    },
+};
+
+/// The size of the lines of posted events that wait in memory for those of a log. Of more, only the last ones do: the log
+/// has the others.
+const MOST_BYTES: usize = 8 << 20;
+/// The host of a session of which only events were posted.
+const UNKNOWN_HOST: &str = "unknown";
+
+/// An event that a program posts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PostedEvent {
+    /// Its session, which is created if it does not exist.
+    pub session: SessionKey,
+    /// The project of a new session.
+    pub project_slug: ProjectSlug,
+    /// The folder in which a new session runs, if it is known.
+    pub working_dir: Option<String>,
+    /// The name of the event.
+    pub event: String,
+    /// Its data, with the time as `timestamp`.
+    pub data: Map<String, Value>,
+}
+
+/// The result of posting an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PostResult {
+    /// It was stored.
+    Stored,
+    /// It was stored before: it was posted twice, or its log came first.
+    Known,
+    /// The session was deleted from this store, and is not stored again.
+    Deleted,
+}
+
+impl SessionExchange<'_> {
+    /// Stores an event of a session, as the line that the log of its program has for it. When the log comes, by a sync or
+    /// from another store, its line replaces this one.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` (`event`, `timestamp`) if the event has no name or states no time; errors of the backend.
+    pub async fn post_event(self, posted: &PostedEvent) -> Result<PostResult> {
+        let line = line_of_hook(&posted.event, &posted.data);
+        let event = LoggedEvent::of(&line)?;
+        let Some(ts) = event.ts else {
+            return Err(Error::validation(ErrorField::Event, "has no `timestamp` in its data"));
+        };
+        let store = self.store;
+        store.retry_conflicts(|| Posting { store, posted, event: &event, ts }.once(line.clone())).await
+    }
+}
+
+struct Posting<'a> {
+    store: &'a StoreContext,
+    posted: &'a PostedEvent,
+    event: &'a LoggedEvent,
+    ts: Timestamp,
+}
+
+impl Posting<'_> {
+    async fn once(self, line: RawJson) -> Result<PostResult> {
+        let key = &self.posted.session;
+        let stored = self.store.backend.get_session(key).await?;
+        if stored.is_none() && DeletedSessions::default().contains(&*self.store.backend, key).await? {
+            return Ok(PostResult::Deleted);
+        }
+        let target = self.target(stored.as_ref())?;
+        let mut ingest = Ingestion::new(self.store).ingest(target).await?.all_at_once();
+        ingest.continue_settled();
+        let line = ingest.masked(line).await?;
+        let count = ingest.stored().map_or(0, |stored| stored.session.event_count);
+        if count > 0 && self.is_known(&line).await? {
+            return Ok(PostResult::Known);
+        }
+        self.append(&mut ingest, count, line).await?;
+        ingest.commit().await?;
+        Ok(PostResult::Stored)
+    }
+
+    fn target(&self, stored: Option<&StoredSession>) -> Result<IngestTarget> {
+        let session = stored.map(|stored| &stored.session);
+        let host = || HostId::new(UNKNOWN_HOST);
+        Ok(IngestTarget {
+            key: self.posted.session.clone(),
+            host_id: session.map_or_else(host, |session| Ok(session.host_id.clone()))?,
+            project_slug: session.map_or(&self.posted.project_slug, |session| &session.project_slug).clone(),
+        })
+    }
+
+    /// Whether one of the stored events of about the same time is this one.
+    async fn is_known(&self, line: &RawJson) -> Result<bool> {
+        let key = &self.posted.session;
+        let at = |offset: i64| Timestamp::from_micros(self.ts.as_micros().saturating_add(offset));
+        let filter = EventFilter::default()
+            .with_sessions(SessionFilter::default().with_session(key.session_id.clone()))
+            .with_event_type(self.event.event_type.clone())
+            .with_since(at(-SAME_TIME))
+            .with_until(at(SAME_TIME + 1));
+        let options = EventSearchOptions { filter, limit: 1_000, ..EventSearchOptions::default() };
+        let scope = Scope::User(key.user_id.clone());
+        let (digest, masked) = (Digest::of(line.as_bytes()), LoggedEvent::of(line)?);
+        let found = self.store.backend.search_events(&scope, &options).await?;
+        if found.iter().any(|event| event.digest == digest) {
+            return Ok(true);
+        }
+        let sequences: Vec<u32> = found.iter().map(|event| event.sequence).collect();
+        for (_, payload) in self.store.backend.event_payloads(key, &sequences).await? {
+            let other = assemble(payload)?.and_then(|line| LoggedEvent::of(&line).ok());
+            if other.is_some_and(|other| masked.is(&other) || masked.is_in_other_log(&other)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn append(&self, ingest: &mut SessionIngest, count: u32, line: RawJson) -> Result<()> {
+        let is_new = ingest.stored().is_none();
+        if let Some(folder) = self.posted.working_dir.clone().filter(|_| is_new) {
+            ingest.set_working_dir(folder);
+        }
+        ingest.set_seen(self.ts);
+        ingest.begin(LineKind::Event, count).await?;
+        if let LineOutcome::Skipped { reason, .. } = ingest.line(LineKind::Event, line, self.ts).await? {
+            return Err(Error::validation(ErrorField::Event, reason));
+        }
+        ingest.end(LineKind::Event, Extent::Part);
+        let mut received = ingest.received().clone();
+        received.posted = Some(received.posted.map_or(count, |first| first.min(count)));
+        ingest.set_received(received);
+        Ok(())
+    }
+}
+
+/// The posted events of a session that no log has replaced yet.
+pub(super) async fn posted_events(
+    store: &StoreContext,
+    key: &SessionKey,
+    stored: Option<&StoredSession>,
+    received: &ReceivedRows,
+) -> Result<PostedEvents> {
+    let count = stored.map_or(0, |stored| stored.session.event_count);
+    let first = received.posted.filter(|first| *first < count);
+    let mut posted = PostedEvents::from_row(first);
+    let Some(first) = first else { return Ok(posted) };
+    let (mut lines, mut bytes) = (VecDeque::new(), 0);
+    let mut pages = SessionRows::new(store, key).stored_events(first);
+    while let Some(page) = pages.next().await? {
+        for event in page {
+            let Some(line) = assemble(event.payload)? else { continue };
+            bytes += line.as_bytes().len();
+            lines.push_back(line);
+        }
+        while bytes > MOST_BYTES
+            && let Some(line) = lines.pop_front()
+        {
+            bytes -= line.as_bytes().len();
+        }
+    }
+    lines.into_iter().for_each(|line| posted.add(line));
+    Ok(posted)
+}
