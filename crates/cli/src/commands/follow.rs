@@ -58,7 +58,7 @@ enum Happened<'a> {
 }
 
 /// Takes what changes on a server.
-struct Follower<'a> {
+struct ServerFollower<'a> {
     server: &'a HttpStore,
     storage: &'a SessionStorage,
     options: PullOptions,
@@ -77,7 +77,7 @@ pub(super) async fn follow(app: &mut App, from: ServerAddress, args: &CopyArgs) 
     check_writable(&writer.storage)?;
     let stop = stop_signal()?;
     let address = server.address().to_string();
-    let mut follower = Follower {
+    let mut follower = ServerFollower {
         server: &server,
         storage: &writer.storage,
         cursor: writer.storage.exchange().followed(&address, &writer.user).await?,
@@ -100,7 +100,7 @@ pub(super) async fn follow(app: &mut App, from: ServerAddress, args: &CopyArgs) 
     Ok(Outcome::Done)
 }
 
-impl Follower<'_> {
+impl ServerFollower<'_> {
     /// Goes on until something fails that does not pass by itself.
     async fn run(&mut self) -> Result<(), Failure> {
         loop {

@@ -15,7 +15,8 @@ use crate::problem::HttpProblem;
 pub(super) enum ClientFrame {
     /// Begins a subscription.
     Subscribe(SubscribeFrame),
-    /// Ends one.
+    /// Ends one. Clients that follow the first description of the protocol say `unsubscribed`.
+    #[serde(alias = "unsubscribed")]
     Unsubscribe(UnsubscribeFrame),
     /// Asks for a `pong`, for clients that can't send pings of the protocol.
     Ping,
@@ -169,6 +170,7 @@ mod tests {
         assert_eq!(read(r#"{"type":"ping"}"#).unwrap(), ClientFrame::Ping);
         let ended = ClientFrame::Unsubscribe(UnsubscribeFrame { id: 2 });
         assert_eq!(read(r#"{"type":"unsubscribe","id":2}"#).unwrap(), ended);
+        assert_eq!(read(r#"{"type":"unsubscribed","id":2}"#).unwrap(), ended);
     }
 
     #[test]

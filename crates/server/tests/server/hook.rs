@@ -18,7 +18,7 @@ fn data(second: u32) -> Value {
 async fn post(server: &Running, event: &str, data: &Value) -> Reply {
     let body = json!({
         "event": event, "workspace": "-srv-shop", "working_dir": "/srv/shop",
-        "idempotency_key": format!("aci-event-v1:{event}"), "data": data,
+        "idempotency_key": format!("key of {event}"), "data": data,
     });
     server.ana("POST", "/events").json(&body).send().await
 }

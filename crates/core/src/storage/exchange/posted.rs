@@ -64,18 +64,18 @@ impl SessionExchange<'_> {
             return Err(Error::validation(ErrorField::Event, "has no `timestamp` in its data"));
         };
         let store = self.store;
-        store.retry_conflicts(|| Posting { store, posted, event: &event, ts }.once(line.clone())).await
+        store.retry_conflicts(|| EventPosting { store, posted, event: &event, ts }.once(line.clone())).await
     }
 }
 
-struct Posting<'a> {
+struct EventPosting<'a> {
     store: &'a StoreContext,
     posted: &'a PostedEvent,
     event: &'a LoggedEvent,
     ts: Timestamp,
 }
 
-impl Posting<'_> {
+impl EventPosting<'_> {
     async fn once(self, line: RawJson) -> Result<PostResult> {
         let key = &self.posted.session;
         let stored = self.store.backend.get_session(key).await?;
