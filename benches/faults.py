@@ -1,24 +1,20 @@
 #!/usr/bin/env python3
 """Faults of a server and of its clients: what must hold, checked on the real program.
 
-    benches/faults.py --bin PROGRAM [--store URL] [--rounds 50] [--minutes 10] [kills churn peers]
+    benches/faults.py --bin PROGRAM [--store URL] [--minutes 10] [churn peers]
 
 PROGRAM   the release program, with the features of the store
 URL       an empty store; a new SQLite file for each check by default
 
-kills     `kill -9` while 20 programs send lines, again and again: each acknowledged line is stored once
 churn     sockets and tokens come and go: memory, descriptors and threads stay the same
 peers     clients that read slowly or never, send without an end, open 10,000 connections, or send a compression bomb;
           a token that is revoked while its client follows changes. Others are answered meanwhile.
 
-Exits with 1 if something does not hold. Linux only; Python's standard library only.
+For servers that are killed during pushes, see benches/push.py. Exits with 1 if something does not hold. Linux only; Python's standard library only.
 """
-import argparse, asyncio, collections, json, os, pathlib, random, resource, signal, subprocess, tempfile, time
+import argparse, asyncio, os, random, resource, tempfile, time
 
 from served import Client, Producer, Refused, Served, Socket
-
-WRITING = 20
-
 
 def holds(what, is_so, detail=""):
     print(f"{'ok  ' if is_so else 'FAIL'} {what}{': ' + str(detail) if detail != '' else ''}", flush=True)
@@ -27,67 +23,6 @@ def holds(what, is_so, detail=""):
 
 
 holds.failed = False
-
-
-async def write_until_cut(producer):
-    """Sends lines until the connection breaks; `messages` counts those that were acknowledged."""
-    try:
-        while True:
-            await producer.message()
-            if producer.messages % 3 == 0:
-                await producer.three_events()
-    except (OSError, EOFError):
-        producer.client.close()
-
-
-async def stored_messages(client, session):
-    """The contents of all messages, and the number of events."""
-    contents, start = [], 0
-    while True:
-        page = await client.json("GET", f"/v1/sessions/{session}/messages?from={start}&limit=500")
-        contents += [message["message"]["content"] for message in page["messages"]]
-        if len(page["messages"]) < 500:
-            break
-        start += 500
-    session = (await client.json("GET", f"/v1/sessions/{session}"))["session"]
-    return contents, session["event_count"]
-
-
-async def check_kills(served, rounds):
-    token = served.token("ana")
-    tokens = [served.token("ana") for _ in range(WRITING)]
-    served.start()
-    producers = [Producer(served.port, one, f"killed-{number}") for number, one in enumerate(tokens)]
-    lost = doubled = unacknowledged = 0
-    for number in range(rounds):
-        writing = [asyncio.create_task(write_until_cut(producer)) for producer in producers]
-        await asyncio.sleep(random.Random(number).uniform(0.2, 1.5))
-        served.stop(signal.SIGKILL)
-        await asyncio.gather(*writing)
-        served.start()
-        client = Client(served.port, token)
-        for producer in producers:
-            producer.client.port = served.port
-            try:
-                contents, events = await stored_messages(client, producer.session)
-            except Refused as refusal:
-                if refusal.status != 404 or producer.messages:
-                    raise
-                continue
-            expected = [f"message {number} of {producer.session}" for number in range(len(contents))]
-            lost += max(0, producer.messages - len(contents)) + max(0, producer.events - events)
-            doubled += sum(one != other for one, other in zip(contents, expected))
-            unacknowledged += max(0, len(contents) - producer.messages)
-            # What was stored without an answer counts as sent.
-            producer.messages, producer.events = len(contents), events
-        client.close()
-    total = sum(producer.messages + producer.events for producer in producers)
-    served.stop()
-    holds(f"{rounds} kills while {WRITING} programs wrote: no acknowledged line is lost", lost == 0, f"{lost} of {total}")
-    holds("no line is stored twice or at another place", doubled == 0, doubled)
-    print(f"     {unacknowledged} lines were stored whose answer did not arrive")
-    checked = subprocess.run(served.command("verify", "--gaps", user="ana"), env=served.environment, capture_output=True, text=True)
-    holds("the store has no gaps", checked.returncode in (0, 3), checked.stdout.strip().splitlines()[:1])
 
 
 async def come_and_go(served, token, until):
@@ -101,13 +36,13 @@ async def come_and_go(served, token, until):
             socket.send(b"\x03\xe8", 0x8)
         client.close()
         socket.close()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.1)
 
 
 async def check_churn(served, minutes):
-    admin = served.token("ana")
+    kept = [served.token("ana") for _ in range(8)]
     served.start()
-    producer = Producer(served.port, admin, "churn")
+    producer = Producer(served.port, kept[0], "churn")
 
     async def write(until):
         while time.perf_counter() < until:
@@ -123,7 +58,7 @@ async def check_churn(served, minutes):
 
     async def phase(seconds):
         until = time.perf_counter() + seconds
-        await asyncio.gather(write(until), tokens(until), *(come_and_go(served, admin, until) for _ in range(8)))
+        await asyncio.gather(write(until), tokens(until), *(come_and_go(served, one, until) for one in kept))
         await asyncio.sleep(2)
         return served.memory(), served.descriptors(), served.threads()
 
@@ -284,7 +219,7 @@ async def check_peers(served, _):
     holds("the server ends when it is told", True, f"{time.perf_counter() - began:.1f} s")
 
 
-CHECKS = {"kills": check_kills, "churn": check_churn, "peers": check_peers}
+CHECKS = {"churn": check_churn, "peers": check_peers}
 
 
 def main():
@@ -292,7 +227,6 @@ def main():
     parser.add_argument("checks", nargs="*", metavar="CHECK")
     parser.add_argument("--bin", required=True, type=os.path.abspath)
     parser.add_argument("--store")
-    parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=10)
     args = parser.parse_args()
     for name in args.checks or CHECKS:
@@ -302,7 +236,7 @@ def main():
             served = Served(args.bin, args.store or f"sqlite:{folder}/sessions.sqlite", folder)
             print(f"== {name}", flush=True)
             try:
-                asyncio.run(CHECKS[name](served, args.rounds if name == "kills" else args.minutes))
+                asyncio.run(CHECKS[name](served, args.minutes))
             finally:
                 if getattr(served, "process", None) and served.process.poll() is None:
                     served.process.kill()
