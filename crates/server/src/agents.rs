@@ -6,7 +6,10 @@ use std::{sync::Arc, time::Duration};
 
 use amplifier_session_mcp::{AccessError, OpenedSessions, SessionAccess, StoreUse, ToolServer, answer_http};
 use async_trait::async_trait;
-use axum::body::Body;
+use axum::{
+    body::Body,
+    http::{Response, header},
+};
 use tokio::time::sleep;
 
 use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem, routes::Answering};
@@ -32,11 +35,21 @@ pub(crate) fn mcp(mut call: HttpCall) -> Answering {
             sleep(LAST_CALLS).await;
         };
         tokio::select! {
-            response = answer_http(server, request) => Ok(HttpAnswer::Whole(response.map(Body::from))),
+            response = answer_http(server, request) => answered(response),
             // A call that is dropped is cancelled.
             () = stopping => Err(HttpProblem::busy("the server stops", 5)),
         }
     })
+}
+
+/// The answer; a problem, if the SDK refuses the request in words of its own.
+fn answered(response: Response<Vec<u8>>) -> Result<HttpAnswer, HttpProblem> {
+    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if !response.status().is_client_error() || is_json {
+        return Ok(HttpAnswer::Whole(response.map(Body::from)));
+    }
+    let detail = String::from_utf8_lossy(response.body()).into_owned();
+    Err(HttpProblem::new(response.status(), "protocol", detail))
 }
 
 /// The sessions of a caller.

@@ -55,13 +55,10 @@ pub(crate) fn add_fields_of_body(
         if route.is_in_path(parameter) || fields.contains_key(parameter.field) {
             return Err(HttpProblem::of_parameter(&name, "it is given twice"));
         }
-        if let (ParameterKind::Count(most), Some(count)) = (parameter.kind, value.as_u64())
-            && count > most
-        {
-            return Err(HttpProblem::of_parameter(&name, format!("must be at most {most}")));
-        }
         // In JSON, `null` is as good as nothing.
         if !value.is_null() {
+            let value =
+                checked(parameter.kind, value).map_err(|must| HttpProblem::of_parameter(&name, must))?;
             fields.insert(parameter.field.to_owned(), value);
         }
     }
@@ -118,6 +115,43 @@ fn value_of(parameter: &RouteParameter, text: &str) -> Result<Value, HttpProblem
         }
         ParameterKind::Json(_) | ParameterKind::Numbers => Err(wrong("belongs into the body".to_owned())),
     }
+}
+
+/// A value of a JSON body, if it is of this kind; otherwise, what it must be. A value of another type must not be taken for
+/// an absent one: `{"dry_run": "yes"}` would delete.
+fn checked(kind: ParameterKind, value: Value) -> Result<Value, String> {
+    let must = |right: bool, what: &str| if right { Ok(()) } else { Err(format!("must be {what}")) };
+    match kind {
+        ParameterKind::Text => must(value.is_string(), "a text")?,
+        ParameterKind::Texts => must(are(&value, Value::is_string), "a list of texts")?,
+        ParameterKind::Decimal => must(value.is_number(), "a number")?,
+        ParameterKind::Numbers => must(are(&value, Value::is_number), "a list of numbers")?,
+        ParameterKind::Flag => must(value.is_boolean(), "true or false")?,
+        ParameterKind::Count(most) => {
+            let is_count = value.as_u64().is_some_and(|count| count <= most);
+            must(is_count, &format!("a number from 0 to {most}"))?;
+        }
+        ParameterKind::Choice(values) => {
+            return value
+                .as_str()
+                .and_then(|text| choice(values, text))
+                .map(Value::from)
+                .ok_or(one_of(values));
+        }
+        ParameterKind::Choices(values) => {
+            let chosen = |list: &Vec<Value>| -> Option<Vec<&str>> {
+                list.iter().map(|value| choice(values, value.as_str()?)).collect()
+            };
+            return value.as_array().and_then(chosen).map(Value::from).ok_or(one_of(values));
+        }
+        // Its operation checks it.
+        ParameterKind::Json(_) => {}
+    }
+    Ok(value)
+}
+
+fn are(value: &Value, is_one: impl Fn(&Value) -> bool) -> bool {
+    value.as_array().is_some_and(|list| list.iter().all(is_one))
 }
 
 fn choice(values: &'static [&'static str], text: &str) -> Option<&'static str> {
@@ -183,7 +217,26 @@ mod tests {
         assert_eq!(read(r#"{"q":"a","tag":["x"]}"#).unwrap(), json!({"query": "a", "tags": ["x"]}));
         assert_eq!(read(r#"{"q":"a","until":null}"#).unwrap(), json!({"query": "a"}));
         assert_eq!(read("").unwrap(), json!({}));
-        for body in ["[]", "{", r#"{"qq":"a"}"#, r#"{"q":"a","limit":100000000}"#] {
+        assert_eq!(
+            read(r#"{"q":"a","exact":true,"in":["User"],"mode":"SEMANTIC","mmr_lambda":1}"#).unwrap(),
+            json!({"query": "a", "exact": true, "in": ["user"], "mode": "semantic", "mmr_lambda": 1})
+        );
+        for body in [
+            "[]",
+            "{",
+            r#"{"qq":"a"}"#,
+            r#"{"q":1}"#,
+            r#"{"q":"a","tag":"x"}"#,
+            r#"{"q":"a","tag":[1]}"#,
+            r#"{"q":"a","exact":"true"}"#,
+            r#"{"q":"a","limit":"5"}"#,
+            r#"{"q":"a","limit":1.5}"#,
+            r#"{"q":"a","limit":100000000}"#,
+            r#"{"q":"a","in":"user"}"#,
+            r#"{"q":"a","in":["dreams"]}"#,
+            r#"{"q":"a","mode":"telepathy"}"#,
+            r#"{"q":"a","mmr_lambda":"1"}"#,
+        ] {
             assert_eq!(read(body).unwrap_err().status().as_u16(), 400, "{body}");
         }
     }

@@ -101,7 +101,8 @@ mod tests {
     use crate::{ApiCaller, CallerPlace};
 
     async fn post(storage: &SessionStorage, data: Value) -> Result<PostEventResponse, ApiError> {
-        let caller = ApiCaller::new(target_of("ana", "shop", "x").key.user_id);
+        let user = target_of("ana", "shop", "x").key.user_id;
+        let caller = ApiCaller::new(user).with_rights([AccessRight::Write]);
         let now = "2026-01-05T08:00:00+00:00[UTC]".parse().unwrap();
         let api = Api { storage, caller: &caller, now: &now, place: CallerPlace::Elsewhere };
         let request = json!({

@@ -119,7 +119,7 @@ fn a_second_machine_follows_a_server() {
         other.run(&second, &[&sync(&other.url())[..], &["--root", root, "--store", &store]].concat());
     assert_eq!(pushed.code, 0, "{}", pushed.stderr);
     let shown: Value = serde_json::from_str(&other.server.get("/v1/sessions/new-1", &other.token).1).unwrap();
-    assert_eq!(shown["session"]["tags"], json!(["here", "there"]), "{shown}");
+    assert_eq!(shown["session"]["tags"], json!(["there", "here"]), "{shown}");
     // It goes on where it was.
     following.stop(Signal::INT);
     write(&home, 5);

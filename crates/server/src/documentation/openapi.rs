@@ -152,6 +152,9 @@ fn json_body(route: &HttpRoute) -> Value {
     let in_body = || route.parameters().filter(|parameter| !route.is_in_path(parameter));
     let property = |parameter: &RouteParameter| {
         let mut schema = schema(parameter.kind);
+        if !parameter.is_required {
+            schema = or_null(schema);
+        }
         schema["description"] = parameter.about.into();
         (parameter.name.to_owned(), schema)
     };
@@ -162,6 +165,18 @@ fn json_body(route: &HttpRoute) -> Value {
         schema["required"] = required.into();
     }
     json!({"required": schema.get("required").is_some(), "content": {"application/json": {"schema": schema}}})
+}
+
+/// In a JSON body, `null` is as good as nothing.
+fn or_null(mut schema: Value) -> Value {
+    if let Some(kind) = schema.get("type").cloned() {
+        schema["type"] = json!([kind, "null"]);
+        if let Some(Value::Array(values)) = schema.get_mut("enum") {
+            values.push(Value::Null);
+        }
+        return schema;
+    }
+    json!({"anyOf": [schema, {"type": "null"}]})
 }
 
 fn schema(kind: ParameterKind) -> Value {

@@ -124,7 +124,7 @@ async fn other_requests_are_refused() {
     assert_eq!(post(server.ana("POST", "/mcp"), &large).await.problem().0, 413);
     let form = server.ana("POST", "/mcp").header("accept", ACCEPT).body("text/plain", list.to_string());
     assert_eq!(form.send().await.problem().0, 415);
-    assert_eq!(server.ana("POST", "/mcp").json(&list).send().await.status, 406);
+    assert_eq!(server.ana("POST", "/mcp").json(&list).send().await.problem(), (406, "protocol".to_owned()));
     let broken = server.ana("POST", "/mcp").header("accept", ACCEPT).body("application/json", "{");
     assert!((400..500).contains(&broken.send().await.status));
     let token = server.token("ana", Reach::Own, &[AccessRight::Read]);

@@ -34,6 +34,27 @@ async fn sessions_are_edited_tagged_and_deleted() {
     assert_eq!(server.get("/v1/sessions").await.ok()["sessions"], json!([]));
 }
 
+/// What is meant as a preview must not delete.
+#[tokio::test]
+async fn a_preview_of_another_type_is_no_change() {
+    let server = Running::start().await;
+    for dry_run in [json!("true"), json!(1), json!({}), json!([])] {
+        for (path, body) in [
+            ("/v1/sessions/delete", json!({"all": true, "dry_run": dry_run})),
+            ("/v1/superseded/delete", json!({"dry_run": dry_run})),
+            ("/v1/sessions/first-1/secrets/purge", json!({"dry_run": dry_run})),
+        ] {
+            let refused = server.ana("POST", path).json(&body).send().await;
+            assert_eq!(
+                (refused.problem().0, refused.json()["field"].clone()),
+                (400, json!("dry_run")),
+                "{body}"
+            );
+        }
+    }
+    assert_eq!(server.get("/v1/sessions").await.ok()["sessions"].as_array().unwrap().len(), 3);
+}
+
 #[tokio::test]
 async fn a_session_is_rewound() {
     let server = Running::start().await;
