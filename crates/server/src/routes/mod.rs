@@ -6,6 +6,7 @@ mod finding;
 mod groups;
 mod hook;
 mod open;
+mod operations;
 mod parameter;
 mod rows;
 mod sessions;
@@ -29,6 +30,7 @@ pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
         feed::FEED_ROUTES,
         rows::ROW_ROUTES,
         hook::HOOK_ROUTES,
+        operations::OPERATION_ROUTES.as_slice(),
     ]
     .into_iter()
     .flatten()

@@ -5,6 +5,7 @@
 mod access;
 mod agents;
 mod cases;
+mod cases_of_operations;
 mod changes;
 mod client;
 mod connections;
@@ -12,6 +13,7 @@ mod feed;
 mod hook;
 mod live;
 mod live_client;
+mod operations;
 mod reading;
 mod rows;
 mod running;
