@@ -21,6 +21,7 @@ mod init;
 mod masking;
 mod mcp;
 mod models;
+mod needs_store;
 mod prune;
 #[cfg(feature = "client")]
 mod pull;
@@ -86,6 +87,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
             | Command::Secrets(_)
             | Command::User(_)
     );
+    needs_store::check(app, &command)?;
     let outcome = dispatch(app, command).await;
     let damaged = app.out.damaged_sessions();
     if lists_sessions && outcome.is_ok() {

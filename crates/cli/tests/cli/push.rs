@@ -34,7 +34,7 @@ impl Other {
     }
 
     /// The number of sessions that the server has.
-    fn sessions(&self) -> usize {
+    pub(crate) fn sessions(&self) -> usize {
         let (status, body) = self.server.get("/v1/sessions?limit=1000", &self.token);
         assert_eq!(status, 200, "{body}");
         serde_json::from_str::<Value>(&body).unwrap()["sessions"].as_array().unwrap().len()
