@@ -67,19 +67,17 @@ struct ArchiveBefore<'a> {
 
 impl ArchiveBefore<'_> {
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
+        // A break at the end may be that of the last line.
+        let Some((_, inner)) = bytes.split_last() else { return Ok(()) };
         if self.held.ends_with(b"\n") {
             self.write_held()?;
         }
-        // A break at the end may be that of the last line.
-        let inner = &bytes[..bytes.len() - 1];
         match inner.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => {
+                let (lines, rest) = bytes.split_at(end + 1);
                 self.write_held()?;
-                self.out.write_all(&bytes[..=end])?;
-                self.held.extend_from_slice(&bytes[end + 1..]);
+                self.out.write_all(lines)?;
+                self.held.extend_from_slice(rest);
             }
             None => self.held.extend_from_slice(bytes),
         }
