@@ -6,11 +6,13 @@ use amplifier_session_core::{
     Error,
     model::{SessionField, UserId},
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{AccessRight, Reach};
 
 /// The reason why a request can't be answered.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ApiError {
     /// The request contradicts itself, or has a value that means nothing.
     Invalid(InvalidRequest),
@@ -43,7 +45,8 @@ pub enum ApiError {
 
 /// Something that is wrong with a request. A face that calls the fields of a request by other names has its own words;
 /// [`fmt::Display`] uses the names of the fields.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum InvalidRequest {
     /// A text is not a date.
     NotADate {
@@ -137,6 +140,11 @@ pub enum InvalidRequest {
         /// The text.
         text: String,
     },
+    /// A request of another program can't be read, or has a field that this version does not know.
+    Unreadable {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The answer does not fit into the budget, even without any item.
     BudgetTooSmall {
         /// The budget in tokens.
@@ -147,7 +155,8 @@ pub enum InvalidRequest {
 }
 
 /// The fields of a request that can name a place in a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PlaceFields {
     /// The address, and the number of the first line.
     First,
@@ -238,6 +247,7 @@ impl fmt::Display for InvalidRequest {
                 write!(f, "one of {} must name a message or a turn", fields.as_str())
             }
             Self::NotACursor { text } => write!(f, "{text:?} is not a cursor"),
+            Self::Unreadable { reason } => write!(f, "the request can't be read: {reason}"),
             Self::BudgetTooSmall { budget, least } => {
                 write!(f, "budget {budget} is too small: this answer needs at least {least} tokens")
             }

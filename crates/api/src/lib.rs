@@ -46,6 +46,7 @@ pub mod projects;
 pub mod query;
 pub mod refresh;
 pub mod releases;
+pub mod remote;
 mod repositories;
 mod superseded;
 pub mod text;

@@ -266,7 +266,7 @@ fn left_out(found: &FolderProject, folder: &Path) -> Option<Notice> {
     })
 }
 
-fn is_path(typed: &str) -> bool {
+pub(crate) fn is_path(typed: &str) -> bool {
     matches!(typed, "." | ".." | "~") || typed.contains('/') || typed.contains(std::path::MAIN_SEPARATOR)
 }
 

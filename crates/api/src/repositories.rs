@@ -49,7 +49,7 @@ impl Api<'_> {
 }
 
 /// Whether a folder is typed. Addresses have slashes too, but begin with a name.
-fn is_folder(typed: &str) -> bool {
+pub(crate) fn is_folder(typed: &str) -> bool {
     let first = typed.split(['/', '\\']).next().unwrap_or_default();
     matches!(first, "" | "." | ".." | "~") || Path::new(typed).is_absolute()
 }

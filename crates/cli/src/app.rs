@@ -5,13 +5,16 @@ use std::{
     sync::Arc,
 };
 
-use amplifier_session_api::{AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach, opening};
+use amplifier_session_api::{
+    AccessRight, Api, ApiCaller, CallerPlace, Notice, Reach, opening,
+    remote::{OperationServer, SkippedSessions},
+};
 use amplifier_session_storage::{
     Error, OpenOptions, Scope, SessionStorage, StorageSettings, StoreUrl,
     config::Configuration,
     embedding::{EmbeddingProvider, check_provider},
     identity::{Sources, UserIdentity},
-    model::{HostId, Session, UserId},
+    model::{HostId, UserId},
     search::SessionFilter,
 };
 use jiff::{Zoned, tz::TimeZone};
@@ -21,9 +24,10 @@ use crate::{
     environment::Environment,
     failure::{Failure, say},
     file,
+    opened::OpenedStore,
     out::Out,
     program::{self, TypedProgram},
-    words,
+    server_store, words,
 };
 
 /// One run of the program.
@@ -43,35 +47,17 @@ pub(crate) struct App {
     pub(crate) config_error: Option<Error>,
 }
 
-/// A store opened for a user: to read sessions, or to change their own.
+/// The user for whom commands read and write.
 #[derive(Debug)]
-pub(crate) struct OpenedStore {
-    pub(crate) storage: SessionStorage,
-    /// The scope of the sessions.
-    pub(crate) scope: Scope,
-    /// The user.
-    pub(crate) caller: ApiCaller,
-}
-
-impl OpenedStore {
-    /// The API, for requests of this user.
-    pub(crate) fn api<'a>(&'a self, app: &'a App) -> Api<'a> {
-        app.api(&self.storage, &self.caller)
-    }
-
-    /// The session that `address` names, with a note if `latest` had to leave one out.
-    pub(crate) async fn find_session(&self, address: &str) -> Result<Session, Error> {
-        let found = self.storage.sessions().find_address(&self.scope, address).await?;
-        if let Some(notice) = &found.notice {
-            say("note", notice);
-        }
-        Ok(found.session)
-    }
-
-    /// Whether output must name the owners.
-    pub(crate) fn names_owners(&self) -> bool {
-        !matches!(self.scope, Scope::User(_))
-    }
+pub(crate) struct CurrentUser {
+    /// The id.
+    pub(crate) user_id: String,
+    /// Where the id comes from.
+    pub(crate) source: String,
+    /// The teams.
+    pub(crate) teams: Vec<String>,
+    /// The organisation.
+    pub(crate) org: Option<String>,
 }
 
 /// A store opened for writing, and its user.
@@ -114,7 +100,12 @@ impl App {
 
     /// The user and the host.
     pub(crate) fn who(&self) -> Result<(UserIdentity, HostId), Failure> {
-        Ok((self.identity()?, self.sources().host_id()?))
+        Ok((self.identity()?, self.host()?))
+    }
+
+    /// This machine.
+    pub(crate) fn host(&self) -> Result<HostId, Failure> {
+        Ok(self.sources().host_id()?)
     }
 
     fn identity(&self) -> Result<UserIdentity, Failure> {
@@ -125,14 +116,16 @@ impl App {
     /// priority to this reader.
     pub(crate) async fn reader(&self) -> Result<OpenedStore, Failure> {
         let reader = self.patient_reader().await?;
-        reader.storage.backend().prioritize();
+        reader.prioritize();
         Ok(reader)
     }
 
     /// As [`App::reader`], for commands that take long themselves.
     pub(crate) async fn patient_reader(&self) -> Result<OpenedStore, Failure> {
         let reader = self.open_reader(false).await?;
-        self.note_read_only(&reader.storage);
+        if let Ok(storage) = reader.storage() {
+            self.note_read_only(storage);
+        }
         Ok(reader)
     }
 
@@ -140,7 +133,7 @@ impl App {
     /// embedding provider.
     pub(crate) async fn silent_reader(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let reader = self.open_reader(with_embedding).await?;
-        reader.storage.backend().prioritize();
+        reader.prioritize();
         Ok(reader)
     }
 
@@ -148,11 +141,20 @@ impl App {
     pub(crate) async fn open_reader(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;
         let scope = self.scope(&caller)?;
+        if let Some(server) = self.server()? {
+            if self.global.typed_groups() {
+                return Err(Failure::wrong_use(
+                    "--team and --org can't be used with a server",
+                    "`token create` on the server sets the teams and the organisation of a token",
+                ));
+            }
+            return Ok(self.opened_there(server, scope, caller));
+        }
         let storage = self.existing_storage(with_embedding).await?;
         if scope != Scope::Everyone {
             self.warn_of_other_user(&storage, caller.user()).await?;
         }
-        Ok(OpenedStore { storage, scope, caller })
+        Ok(OpenedStore::here(storage, scope, caller))
     }
 
     /// Opens the selected store if it is a file that exists: for shell completion, which prints no errors.
@@ -167,7 +169,7 @@ impl App {
         let read_only = self.global.read_only || url.backend().read_only;
         let options = self.open_options().ok()?.with_existing(true).with_read_only(read_only);
         let storage = self.open(&url, options).await.ok()?;
-        Some(OpenedStore { storage, scope, caller })
+        Some(OpenedStore::here(storage, scope, caller))
     }
 
     /// Opens the selected store, which must exist, to change the user's own sessions: `--scope` applies only to
@@ -176,10 +178,13 @@ impl App {
     pub(crate) async fn editor(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;
         let scope = caller.scope_of_changes(AccessRight::Write)?;
+        if let Some(server) = self.server()? {
+            return Ok(self.opened_there(server, scope, caller));
+        }
         let storage = self.existing_storage(with_embedding).await?;
         check_writable(&storage)?;
         self.warn_of_other_user(&storage, caller.user()).await?;
-        Ok(OpenedStore { storage, scope, caller })
+        Ok(OpenedStore::here(storage, scope, caller))
     }
 
     /// Opens the selected store, which must exist, to read the user's own sessions, regardless of `--scope`.
@@ -187,10 +192,46 @@ impl App {
     pub(crate) async fn own_reader(&self, with_embedding: bool) -> Result<OpenedStore, Failure> {
         let caller = self.caller()?;
         let scope = caller.scope(Reach::Own)?;
+        if let Some(server) = self.server()? {
+            return Ok(self.opened_there(server, scope, caller));
+        }
         let storage = self.existing_storage(with_embedding).await?;
         self.note_read_only(&storage);
         self.warn_of_other_user(&storage, caller.user()).await?;
-        Ok(OpenedStore { storage, scope, caller })
+        Ok(OpenedStore::here(storage, scope, caller))
+    }
+
+    /// Opens the selected store, which must exist, to change what belongs to all users. Does not warn if it is another
+    /// user's.
+    pub(crate) async fn administrator(&self) -> Result<OpenedStore, Failure> {
+        let caller = self.caller()?;
+        let scope = caller.scope_of_all_changes()?;
+        if let Some(server) = self.server()? {
+            return Ok(self.opened_there(server, scope, caller));
+        }
+        let storage = self.existing_storage(false).await?;
+        check_writable(&storage)?;
+        Ok(OpenedStore::here(storage, scope, caller))
+    }
+
+    fn opened_there(&self, server: Arc<dyn OperationServer>, scope: Scope, caller: ApiCaller) -> OpenedStore {
+        let skipped = SkippedSessions::default();
+        self.out.asks_of_server(&skipped);
+        OpenedStore::there(server, skipped, scope, caller)
+    }
+
+    /// The server that has the selected store, if one has it.
+    fn server(&self) -> Result<Option<Arc<dyn OperationServer>>, Failure> {
+        let Some(server) = server_store::selected(self)? else { return Ok(None) };
+        if let Some((option, hint)) = self.global.typed_for_own_store() {
+            return Err(Failure::wrong_use(format!("{option} can't be used with a server"), hint));
+        }
+        Ok(Some(server))
+    }
+
+    /// Whether a server has the selected store.
+    pub(crate) fn has_server(&self) -> Result<bool, Failure> {
+        server_store::is_selected(self)
     }
 
     pub(crate) async fn existing_storage(&self, with_embedding: bool) -> Result<SessionStorage, Failure> {
@@ -360,7 +401,8 @@ impl App {
     ) -> Result<SessionFilter, Failure> {
         let mut notices = Vec::new();
         let repo = repo.repo.as_deref();
-        let found = reader.api(self).sessions_of_any(&reader.scope, projects, repo, &mut notices).await;
+        let api = reader.api_here(self)?;
+        let found = api.sessions_of_any(&reader.scope, projects, repo, &mut notices).await;
         self.say_notices(&notices);
         Ok(found?)
     }
@@ -371,13 +413,13 @@ impl App {
         reader: &OpenedStore,
         filter: &SessionFilter,
     ) -> Result<(), Failure> {
-        self.say_notices(&reader.api(self).unknown_names(&reader.scope, filter).await?);
+        self.say_notices(&reader.api_here(self)?.unknown_names(&reader.scope, filter).await?);
         Ok(())
     }
 
     /// Names a user with sessions if this user has none.
     pub(crate) async fn hint_at_others(&self, reader: &OpenedStore) -> Result<(), Failure> {
-        let notice = reader.api(self).only_others(&reader.scope).await?;
+        let notice = reader.api_here(self)?.only_others(&reader.scope).await?;
         self.say_notices(notice.as_slice());
         Ok(())
     }
@@ -389,7 +431,7 @@ impl App {
 
     /// Refuses to overwrite the store with output.
     pub(crate) fn check_out(&self, out: &Path) -> Result<(), Failure> {
-        if file::is_stdout(out) {
+        if file::is_stdout(out) || self.has_server()? {
             return Ok(());
         }
         let url = self.store_url()?;

@@ -16,6 +16,7 @@ mod environment;
 mod failure;
 mod file;
 mod interactive;
+mod opened;
 mod out;
 mod paint;
 mod problems;
@@ -25,6 +26,8 @@ mod refresh;
 mod render;
 mod roots;
 mod samples;
+#[cfg_attr(not(feature = "client"), path = "server_store_unsupported.rs")]
+mod server_store;
 #[cfg(any(feature = "watch", feature = "client"))]
 mod stopping;
 mod streams;

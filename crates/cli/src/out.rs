@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use amplifier_session_api::remote::SkippedSessions;
 use amplifier_session_storage::{SessionStorage, backend::ServiceUsage, model::DamagedRow};
 use serde::Serialize;
 
@@ -90,6 +91,8 @@ pub(crate) struct Out {
     pub(crate) width: usize,
     /// The store that the command uses.
     store: OnceLock<SessionStorage>,
+    /// The sessions that the server of the store skipped, if one has it.
+    skipped_there: OnceLock<SkippedSessions>,
 }
 
 impl Out {
@@ -115,6 +118,7 @@ impl Out {
             paint: Paint::new(paint),
             width: columns.unwrap_or(DEFAULT_WIDTH).clamp(NARROWEST, WIDEST),
             store: OnceLock::new(),
+            skipped_there: OnceLock::new(),
         }
     }
 
@@ -270,8 +274,16 @@ impl Out {
         let _ = self.store.set(store.clone());
     }
 
+    /// Remembers what the server of the store skips.
+    pub(crate) fn asks_of_server(&self, skipped: &SkippedSessions) {
+        let _ = self.skipped_there.set(skipped.clone());
+    }
+
     /// The sessions that the command has skipped so far because they can't be read.
     pub(crate) fn damaged_sessions(&self) -> Vec<DamagedRow> {
+        if let Some(skipped) = self.skipped_there.get() {
+            return skipped.rows();
+        }
         self.store.get().map(|store| store.sessions().damaged_sessions()).unwrap_or_default()
     }
 

@@ -60,6 +60,7 @@ pub(crate) fn problem(invalid: &InvalidRequest) -> String {
         | InvalidRequest::WrongSummary { .. }
         | InvalidRequest::NamesEvent { fields: PlaceFields::First, .. }
         | InvalidRequest::RelativeFolder { .. }
+        | InvalidRequest::Unreadable { .. }
         | InvalidRequest::NoRepository { .. } => invalid.to_string(),
     }
 }
@@ -124,6 +125,9 @@ pub(crate) fn advice(invalid: &InvalidRequest, program: &str) -> String {
             "name sessions, or pass --project, --repo, --older-than, --all or --superseded"
         }
         InvalidRequest::NotOneWayToDelete => "omit one of them; only --superseded allows both",
+        InvalidRequest::Unreadable { .. } => {
+            "the server may be older than this program: update it, or leave the option out"
+        }
         InvalidRequest::RelativeFolder { .. } | InvalidRequest::WrongSummary { .. } => USAGE_HINT,
     };
     text.to_owned()

@@ -13,8 +13,9 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, OpenedStore, with_turns},
+    app::{App, with_turns},
     failure::{Failure, say},
+    opened::OpenedStore,
     render::{kept::report_kept, text::counted},
     roots::roots,
 };
@@ -42,7 +43,7 @@ async fn refresh_store(
     reader: &OpenedStore,
     turned_off: bool,
 ) -> Result<Option<(RefreshGap, Option<u64>)>, Failure> {
-    if !is_possible(app)? {
+    if app.has_server()? || !is_possible(app)? {
         return Ok(None);
     }
     if turned_off || !app.config.switch("refresh")? {
@@ -61,7 +62,7 @@ async fn refresh_store(
         host: app.who()?.1,
         limits: RefreshLimits::default().with_embeds(embeds).with_events(events),
     };
-    match reader.api(app).refresh(&sources).await? {
+    match reader.api_here(app)?.refresh(&sources).await? {
         Some(Refreshed::TooMuch(sessions)) => {
             let changed = counted(sessions, "session");
             say("note", &format!("{changed} changed since the last sync; run `{} sync`", app.program()));
@@ -89,10 +90,11 @@ fn is_possible(app: &App) -> Result<bool, Failure> {
 }
 
 async fn embed(app: &App, reader: &OpenedStore, sessions: &[SessionId]) -> Result<(), Failure> {
-    let provider = match reader.storage.embedding() {
+    let storage = reader.storage()?;
+    let provider = match storage.embedding() {
         Some(provider) => Some(Arc::clone(provider)),
         None => app.embedding()?,
     };
-    let storage = with_turns(reader.storage.clone().with_embedding(provider), None);
+    let storage = with_turns(storage.clone().with_embedding(provider), None);
     Ok(app.api(&storage, &reader.caller).embed_pending(sessions).await?)
 }

@@ -12,7 +12,7 @@ use amplifier_session_http::{ClientOptions, check_key_is_safe, client, read_body
 use async_trait::async_trait;
 use reqwest::{
     Client, RequestBuilder, Response, Url,
-    header::{AUTHORIZATION, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue},
 };
 use serde::{Deserialize, de::DeserializeOwned};
 use tokio::sync::OnceCell;
@@ -39,12 +39,12 @@ const LARGEST_PROBLEM: usize = 1 << 20;
 /// The kind of error of a connection.
 pub(crate) const CONNECTION: ErrorKind = ErrorKind::StorageConnection;
 
-/// A store behind a server, to which sessions are pushed and from which they are pulled.
+/// A store behind a server, to which sessions are pushed and from which they are pulled, and which answers operations.
 #[derive(Debug)]
 pub struct HttpStore {
     pub(crate) requests: HttpRequests,
     /// The owner of the token, who was asked for once.
-    user: OnceCell<UserId>,
+    owner: OnceCell<TokenOwner>,
 }
 
 /// Makes requests.
@@ -57,10 +57,17 @@ pub(crate) struct HttpRequests {
     authorization: HeaderValue,
 }
 
-/// The answer of `/v1/me`, as far as it matters here.
-#[derive(Debug, Deserialize)]
-struct TokenOwner {
-    user_id: UserId,
+/// The owner of a token, as `/v1/me` describes them.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TokenOwner {
+    /// The user.
+    pub user_id: UserId,
+    /// Their teams.
+    #[serde(default)]
+    pub teams: Vec<String>,
+    /// Their organisation.
+    #[serde(default)]
+    pub org: Option<String>,
 }
 
 /// The answer of `/v1/sessions/{id}`, as far as it matters here.
@@ -95,7 +102,7 @@ impl HttpStore {
         };
         let (asking, sending) = (with(ANSWER)?, with(STORED)?);
         let requests = HttpRequests { address, asking, sending, authorization };
-        Ok(Self { requests, user: OnceCell::new() })
+        Ok(Self { requests, owner: OnceCell::new() })
     }
 
     /// The address of the server.
@@ -114,13 +121,18 @@ impl HttpStore {
         found.map(|found| found.session.session_id).map_err(|error| error.with("session", address))
     }
 
+    /// The owner of the token.
+    ///
+    /// # Errors
+    ///
+    /// `Authentication` if the server does not know the token; errors of the connection.
+    pub async fn owner(&self) -> Result<&TokenOwner> {
+        self.owner.get_or_try_init(|| self.requests.json(&["v1", "me"], &[])).await
+    }
+
     /// Checks that the token belongs to this user: the server takes only sessions of its owner.
     async fn check_user(&self, user: &UserId) -> Result<()> {
-        let owner = self.user.get_or_try_init(|| async {
-            let owner: TokenOwner = self.requests.json(&["v1", "me"], &[]).await?;
-            Ok::<_, Error>(owner.user_id)
-        });
-        let owner = owner.await?;
+        let owner = &self.owner().await?.user_id;
         if owner == user {
             return Ok(());
         }
@@ -216,7 +228,7 @@ impl HttpRequests {
     }
 
     /// The error of a connection.
-    fn broken(&self, error: reqwest::Error) -> Error {
+    pub(crate) fn broken(&self, error: reqwest::Error) -> Error {
         let hint = "check the address, the network, and whether `serve` runs there";
         self.named(transport_error(error, CONNECTION).with_hint(hint))
     }
@@ -237,9 +249,24 @@ impl HttpRequests {
         if !parameters.is_empty() {
             url.query_pairs_mut().extend_pairs(parameters);
         }
+        self.repeated(|| self.asking.get(url.clone())).await
+    }
+
+    /// The answer to a call of an operation. It is repeated only if it changes nothing.
+    pub(crate) async fn post_call(&self, path: &str, call: &[u8], may_repeat: bool) -> Result<Response> {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let url = self.address.route(&parts);
+        let request = || {
+            let request = self.sending.post(url.clone()).header(CONTENT_TYPE, "application/json");
+            request.body(call.to_vec())
+        };
+        if may_repeat { self.repeated(request).await } else { self.answer(request()).await }
+    }
+
+    async fn repeated(&self, request: impl Fn() -> RequestBuilder) -> Result<Response> {
         let mut backoff = Backoff::new(WAITS.0, WAITS.1, fastrand::u64(..));
         for attempt in 1.. {
-            let error = match self.answer(self.asking.get(url.clone())).await {
+            let error = match self.answer(request()).await {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };

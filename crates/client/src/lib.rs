@@ -1,4 +1,4 @@
-//! Exchanges sessions with a store behind a server.
+//! Exchanges sessions with a store behind a server, and asks it for operations.
 //!
 //! [`HttpStore`] is the other side of [push and pull](amplifier_session_core::storage::SessionExchange): a
 //! [`RowTarget`](amplifier_session_core::storage::RowTarget) and a
@@ -11,6 +11,7 @@
 //! | `changes.rs` | the sessions that changed on the server |
 //! | `credentials.rs` | the tokens, each of which belongs to one server |
 //! | `http_store.rs` | requests, and further attempts |
+//! | `operations.rs` | operations, with requests and answers as JSON |
 //! | `upload.rs` | a stream of sessions that is being sent |
 //! | `refusal.rs` | answers that are no success, as errors |
 //!
@@ -21,10 +22,11 @@ mod address;
 mod changes;
 mod credentials;
 mod http_store;
+mod operations;
 mod refusal;
 mod upload;
 
 pub use address::ServerAddress;
 pub use changes::ServerChanges;
 pub use credentials::{CREDENTIALS_FILE, ServerCredentials, TOKEN_VARIABLE};
-pub use http_store::HttpStore;
+pub use http_store::{HttpStore, TokenOwner};

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use amplifier_session_api::ApiError;
 use amplifier_session_core::{Error, ErrorField, ErrorKind};
 use reqwest::{
     StatusCode,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// The most characters of the server's words in an error.
 const QUOTED: usize = 400;
@@ -21,9 +23,19 @@ struct ServerProblem {
     /// The id of the request, which is in the log of the server.
     instance: String,
     retryable: bool,
+    /// The right that the token lacks.
+    right: String,
+    /// The error of the operation, if the request was for one.
+    #[serde(deserialize_with = "known_error")]
+    error: Option<ApiError>,
 }
 
-/// The error for an answer with another status than 200, in the words of the server.
+/// The error, if this version knows it.
+fn known_error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ApiError>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
+}
+
+/// The error for an answer with another status than 200, in the words of the server. Its cause is that of an operation.
 pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Error {
     let is_problem = headers
         .get(CONTENT_TYPE)
@@ -31,30 +43,47 @@ pub(crate) fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> E
         .is_some_and(|value| value.starts_with("application/problem+json"));
     let problem: Option<ServerProblem> = is_problem.then(|| serde_json::from_slice(body).ok()).flatten();
     let Some(problem) = problem else { return of_other_program(status, headers) };
-    let error = error(status, &problem.kind, quoted(&problem.detail)).with("status", status.as_u16());
+    let error = error(status, &problem).with("status", status.as_u16());
     let error = match quoted(&problem.instance) {
         id if id.is_empty() => error,
         id => error.with("request", id),
+    };
+    let error = match problem.error {
+        Some(cause) => error.with_source(cause),
+        None => error,
     };
     let passes = problem.retryable || status == StatusCode::TOO_MANY_REQUESTS;
     if passes { retryable(error, headers) } else { error }
 }
 
-fn error(status: StatusCode, kind: &str, detail: String) -> Error {
+fn error(status: StatusCode, ServerProblem { kind, detail, right, .. }: &ServerProblem) -> Error {
+    let detail = quoted(detail);
     match status.as_u16() {
         401 => Error::new(ErrorKind::Authentication, format!("the server does not know the token: {detail}"))
             .with_hint("`token list` on the server shows its tokens, and `token create` makes one"),
-        403 if kind == "missing_right" => Error::new(ErrorKind::Authentication, detail)
-            .with_hint("`token create --rights read,write` on the server makes a token for both directions"),
+        403 if kind == "missing_right" => Error::new(ErrorKind::Authentication, detail).with_hint(format!(
+            "`token create --rights {}` on the server makes a token with more rights",
+            rights(right)
+        )),
         403 => Error::new(ErrorKind::Authentication, detail),
         404 if kind == "session_not_found" => Error::new(ErrorKind::SessionNotFound, detail),
-        404 | 405 => {
-            Error::new(ErrorKind::StorageConnection, "the server can't exchange sessions: it may be too old")
-        }
+        404 | 405 => Error::new(
+            ErrorKind::StorageConnection,
+            "the server does not know this request: it may be too old",
+        ),
         400 if kind == "validation" => Error::validation(ErrorField::Archive, detail),
         409 => Error::new(ErrorKind::Conflict, detail),
         429 | 502..=504 | 400 => Error::new(ErrorKind::StorageConnection, detail),
         _ => Error::new(ErrorKind::StorageIo, detail),
+    }
+}
+
+/// The usual rights of a token that has also this one.
+fn rights(right: &str) -> &'static str {
+    match right {
+        "delete" => "read,write,delete",
+        "admin" => "read,write,delete,admin",
+        _ => "read,write",
     }
 }
 
@@ -119,6 +148,21 @@ mod tests {
             );
         }
         assert!(of(404, "no_such_route", false, None).message().contains("too old"));
+    }
+
+    #[test]
+    fn the_cause_is_the_error_of_the_operation() {
+        let of = |error: Value| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, "application/problem+json".parse().unwrap());
+            let body = json!({"kind": "session_not_found", "detail": "none", "error": error});
+            let error = refused(StatusCode::NOT_FOUND, &headers, body.to_string().as_bytes());
+            std::error::Error::source(&error).map(ToString::to_string)
+        };
+        let error = ApiError::Storage(Error::session_not_found("7f3c"));
+        let data = serde_json::to_value(&error).unwrap();
+        assert_eq!(of(data), Some(error.to_string()));
+        assert_eq!((of(json!({"of_tomorrow": 1})), of(Value::Null)), (None, None));
     }
 
     #[test]

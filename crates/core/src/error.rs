@@ -3,9 +3,10 @@
 //! An [`Error`] has a kind ([`ErrorKind`]), and says whether a retry may help, which operation failed, for which
 //! session, sequence or field, and what caused it. Each backend maps its driver's errors in one file.
 
+mod data;
 mod field;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, sync::Arc, time::Duration};
 
 pub use field::ErrorField;
 
@@ -52,6 +53,21 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    const ALL: [Self; 12] = [
+        Self::SessionNotFound,
+        Self::SessionExists,
+        Self::StorageIo,
+        Self::Damaged,
+        Self::StorageConnection,
+        Self::Authentication,
+        Self::Validation,
+        Self::Rewind,
+        Self::EventTooLarge,
+        Self::Conflict,
+        Self::Embedding,
+        Self::Unsupported,
+    ];
+
     /// The kind as one word in `snake_case`, for machine-readable output.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -112,10 +128,10 @@ struct Inner {
     kind: ErrorKind,
     retryable: bool,
     retry_after: Option<Duration>,
-    operation: Option<&'static str>,
+    operation: Option<Cow<'static, str>>,
     field: Option<ErrorField>,
     message: String,
-    context: Vec<(&'static str, String)>,
+    context: Vec<(Cow<'static, str>, String)>,
     hint: Option<String>,
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
@@ -151,8 +167,8 @@ impl Error {
 
     /// Names the operation that failed, for example `search`.
     #[must_use]
-    pub fn with_operation(mut self, operation: &'static str) -> Self {
-        self.0.operation.get_or_insert(operation);
+    pub fn with_operation(mut self, operation: impl Into<Cow<'static, str>>) -> Self {
+        self.0.operation.get_or_insert_with(|| operation.into());
         self
     }
 
@@ -171,8 +187,8 @@ impl Error {
 
     /// Adds one piece of context, for example the session or the path.
     #[must_use]
-    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
-        self.0.context.push((key, value.to_string()));
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl fmt::Display) -> Self {
+        self.0.context.push((key.into(), value.to_string()));
         self
     }
 
@@ -257,8 +273,8 @@ impl Error {
 
     /// The operation that failed, if known.
     #[must_use]
-    pub fn operation(&self) -> Option<&'static str> {
-        self.0.operation
+    pub fn operation(&self) -> Option<&str> {
+        self.0.operation.as_deref()
     }
 
     /// The field that the error is about. Every [`ErrorKind::Validation`] error of an argument has one.
@@ -283,7 +299,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(operation) = self.0.operation {
+        if let Some(operation) = &self.0.operation {
             write!(f, "{operation}: ")?;
         }
         f.write_str(&self.0.message)?;

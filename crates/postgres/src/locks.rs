@@ -118,7 +118,7 @@ impl LockWatch {
                 ),
             })
             .retryable();
-        match error.operation() {
+        match error.operation().map(str::to_owned) {
             Some(operation) => described.with_operation(operation).with_source(error),
             None => described.with_source(error),
         }

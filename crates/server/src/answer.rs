@@ -49,6 +49,11 @@ impl HttpAnswer {
         Ok(Self::Json { text: text(value)?, tag: None, rows: None })
     }
 
+    /// JSON that is already a text.
+    pub(crate) fn text(text: Vec<u8>) -> Self {
+        Self::Json { text, tag: None, rows: None }
+    }
+
     /// Sets the version.
     pub(crate) fn with_tag(self, version: Option<String>) -> Self {
         match self {

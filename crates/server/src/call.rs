@@ -276,6 +276,16 @@ impl HttpCall {
             .map_err(|error| HttpProblem::of_parameter("body", error.to_string()).without_field())
     }
 
+    /// The path of the route.
+    pub(crate) fn path(&self) -> &'static str {
+        self.route.path
+    }
+
+    /// Sets the time to that at the caller: dates in their requests are relative to it.
+    pub(crate) fn set_now(&mut self, now: Zoned) {
+        self.now = now;
+    }
+
     /// Removes a field that the operation does not have.
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.fields.shift_remove(field)
@@ -349,6 +359,11 @@ impl HttpCall {
     /// The problem of an operation.
     pub(crate) fn problem(&self, error: ApiError) -> HttpProblem {
         HttpProblem::of_operation(error, self.route)
+    }
+
+    /// The problem of an operation, with its error for a program that knows the errors of the API.
+    pub(crate) fn problem_with_error(&self, error: ApiError) -> HttpProblem {
+        HttpProblem::with_error_of(error, self.route)
     }
 
     /// The answer of an operation.

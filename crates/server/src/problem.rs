@@ -1,6 +1,8 @@
 //! The reasons why a request has no answer, as `application/problem+json` (RFC 9457).
 
-use amplifier_session_api::{AccessRight, ApiError, InvalidRequest, releases::VERSION, with_causes};
+use amplifier_session_api::{
+    AccessRight, ApiError, InvalidRequest, releases::VERSION, remote::ERROR_FIELD, with_causes,
+};
 use amplifier_session_core::{CHANGED_SINCE, Error, ErrorField, ErrorKind, HELD_BY};
 use axum::{
     body::Body,
@@ -138,6 +140,16 @@ impl HttpProblem {
         let field = problem.0.field.take();
         problem.0.field = field.map(|field| fields_to_names(route, &field));
         problem
+    }
+
+    /// As [`Self::of_operation`], with the error itself, unless it is about the server.
+    pub(crate) fn with_error_of(error: ApiError, route: &HttpRoute) -> Self {
+        let data = serde_json::to_value(&error);
+        let problem = Self::of_operation(error, route);
+        match data {
+            Ok(data) if problem.0.logged.is_none() => problem.with(ERROR_FIELD, data),
+            _ => problem,
+        }
     }
 
     pub(crate) fn about(mut self, name: &str) -> Self {

@@ -11,6 +11,7 @@ use amplifier_session_core::{Error, ErrorKind, storage::RowSink};
 use async_trait::async_trait;
 use axum::body::{Body, Bytes};
 use futures_util::stream;
+use serde::Serialize;
 use tokio::{
     runtime::Handle,
     task::{JoinHandle, spawn_blocking},
@@ -80,6 +81,12 @@ impl BodyPieces {
             _ => Some((Err(io::Error::other("the answer could not be completed")), self)),
         }
     }
+}
+
+/// Writes an object on a line.
+pub(crate) fn put_json(out: &mut PieceWriter, object: &impl Serialize) -> Result<(), HttpProblem> {
+    let line = serde_json::to_string(object).map_err(|error| HttpProblem::internal(error.to_string()))?;
+    writeln!(out, "{line}").map_err(|error| HttpProblem::internal(error.to_string()))
 }
 
 /// Writes pieces of a body. Fails if the client is gone, or does not read.

@@ -166,28 +166,45 @@ pub struct EventsEnd {
 /// The events of a response, one by one: their lines may be too large for memory together.
 #[derive(Debug)]
 pub struct EventReader {
-    storage: SessionStorage,
-    events: vec::IntoIter<Event>,
-    short_ids: ShortIds,
-    with_lines: bool,
+    events: UnreadEvents,
     end: EventsEnd,
 }
 
+/// The events that were not read yet.
+#[derive(Debug)]
+enum UnreadEvents {
+    /// They are in a store.
+    Stored { storage: SessionStorage, events: vec::IntoIter<Event>, short_ids: ShortIds, with_lines: bool },
+    /// They are in an answer.
+    Answered(vec::IntoIter<EventView>),
+}
+
 impl EventReader {
+    /// The events of an answer.
+    pub(crate) fn of_answer(EventsResponse { events, end }: EventsResponse) -> Self {
+        Self { events: UnreadEvents::Answered(events.into_iter()), end }
+    }
+
     /// The next event; `None` at the end. Skips an event whose line was requested and can't be read.
     ///
     /// # Errors
     ///
     /// Errors of the store.
     pub async fn next(&mut self) -> Result<Option<EventView>, ApiError> {
-        for event in self.events.by_ref() {
-            let address = event_address(&self.short_ids, &event);
-            if !self.with_lines {
+        let (storage, events, short_ids, with_lines) = match &mut self.events {
+            UnreadEvents::Answered(events) => return Ok(events.next()),
+            UnreadEvents::Stored { storage, events, short_ids, with_lines } => {
+                (storage, events, short_ids, *with_lines)
+            }
+        };
+        for event in events {
+            let address = event_address(short_ids, &event);
+            if !with_lines {
                 return Ok(Some(EventView { event, address, line: None }));
             }
             // Several users may have a session with this id; the event names the owner.
             let owner = Scope::User(event.user_id.clone());
-            match self.storage.reading().readable_event_payload(&owner, &event).await? {
+            match storage.reading().readable_event_payload(&owner, &event).await? {
                 Ok(raw) => return Ok(Some(EventView { event, address, line: raw.map(LineView) })),
                 Err(row) => self.end.damaged.push(row),
             }
@@ -256,7 +273,8 @@ impl Api<'_> {
             incomplete: Vec::new(),
         };
         let (storage, events, with_lines) = (self.storage.clone(), events.into_iter(), request.full);
-        Ok(ApiAnswer { response: EventReader { storage, events, short_ids, with_lines, end }, notices })
+        let events = UnreadEvents::Stored { storage, events, short_ids, with_lines };
+        Ok(ApiAnswer { response: EventReader { events, end }, notices })
     }
 
     /// The cursor of the page, if more events follow.

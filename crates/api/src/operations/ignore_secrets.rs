@@ -25,8 +25,8 @@ pub struct IgnoreSecretsResponse {
     /// The number of findings that were changed.
     #[serde(flatten)]
     pub change: IgnoredChange,
-    /// The number of findings at the address. It is not in JSON.
-    #[serde(skip)]
+    /// The number of findings at the address.
+    #[serde(default)]
     pub found: usize,
 }
 

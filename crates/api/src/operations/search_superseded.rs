@@ -26,8 +26,8 @@ pub struct FoundSuperseded {
     /// The message, and why it was found.
     #[serde(flatten)]
     pub result: SupersededMatch,
-    /// Its former address. It is not in JSON, because another message may have it now.
-    #[serde(skip)]
+    /// Its former address: another message may have it now.
+    #[serde(default, rename = "former_address")]
     pub address: String,
 }
 

@@ -176,6 +176,18 @@ impl Api<'_> {
         Ok(ApiAnswer { response, notices })
     }
 
+    /// As [`Self::secrets`], without progress.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::secrets`].
+    pub async fn list_secrets(
+        &self,
+        request: &SecretsRequest,
+    ) -> Result<ApiAnswer<SecretsResponse>, ApiError> {
+        self.secrets(request, &mut |_, _| ()).await
+    }
+
     /// The requested sessions.
     async fn searched(
         &self,

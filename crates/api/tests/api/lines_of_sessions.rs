@@ -152,7 +152,7 @@ async fn secrets_are_listed_ignored_and_purged() {
     };
     let (change, at_address, json) = ignore(true).await;
     assert_eq!((change, at_address), (IgnoredChange::Ignored(1), 1));
-    assert_eq!(json, json!({"address": "first-1_evt_1", "ignored": 1}));
+    assert_eq!(json, json!({"address": "first-1_evt_1", "ignored": 1, "found": 1}));
     let purge = PurgePreviewRequest { address: address.clone() };
     assert_written_and_read(&purge);
     assert_eq!(api.purge_secrets_preview(&purge).await.unwrap().response.secrets.len(), 0);

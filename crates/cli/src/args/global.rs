@@ -218,6 +218,19 @@ impl GlobalArgs {
         !(team + &self.setting_again("org", self.org.as_deref())).is_empty()
     }
 
+    /// A typed option that means nothing to a server, because its token or the server itself decides that, with advice.
+    pub(crate) fn typed_for_own_store(&self) -> Option<(&'static str, &'static str)> {
+        const STORE: &str = "the server decides that for its store";
+        let options = [
+            ("--user", self.setting_again("user", self.user.as_deref()), "the user is that of the token"),
+            ("--embedding", self.setting_again("embedding", Some(&self.embedding)), STORE),
+            ("--redact", self.setting_again("redact", self.redact.as_deref()), STORE),
+        ];
+        let typed = options.into_iter().find(|(_, typed, _)| !typed.is_empty());
+        let typed = typed.map(|(option, _, hint)| (option, hint));
+        typed.or_else(|| self.read_only.then_some(("--read-only", STORE)))
+    }
+
     /// The option for a setting with this value, unless the value is the default or comes from the configuration file.
     fn setting_again(&self, key: &str, value: Option<&str>) -> String {
         match (setting(key), value) {

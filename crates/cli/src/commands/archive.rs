@@ -18,10 +18,11 @@ use amplifier_session_storage::{
 
 use super::masking;
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::{ExportArgs, ImportArgs, ScopeArg},
     failure::{Failure, Outcome, report_damage, say, say_some},
     file::{WholeFile, is_stdout},
+    opened::OpenedStore,
     render::text::{counted, grouped, printable},
 };
 

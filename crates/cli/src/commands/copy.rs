@@ -10,10 +10,11 @@ use amplifier_session_storage::{
 use serde::Serialize;
 
 use crate::{
-    app::{App, OpenedStore, check_writable},
+    app::{App, check_writable},
     args::{CopyArgs, quoted},
     dates::{self, PeriodEnd},
     failure::{Failure, Outcome, say},
+    opened::OpenedStore,
     program,
     progress::Bar,
     render::text::{counted, grouped, one_line},
@@ -36,7 +37,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
         app.global.store.clone_from(from);
     }
     #[cfg(feature = "client")]
-    if let Some(server) = super::pull::server_of(&app.global.store)? {
+    if let Some(server) = crate::server_store::server_of(&app.global.store)? {
         return super::pull::copy(app, server, args).await;
     }
     if args.follow {
@@ -62,7 +63,7 @@ pub(super) async fn run(app: &mut App, args: CopyArgs) -> Result<Outcome, Failur
     let storage = target(app, &reader, &to).await?;
     let bar = Bar::new(0, "copying {wide_bar} {pos}/{len} rows, {eta} left");
     let on_copied = |progress: CopyProgress| bar.set(progress.done, progress.total);
-    let copied = reader.storage.copying().copy_to(&storage, &options, &on_copied).await;
+    let copied = reader.storage()?.copying().copy_to(&storage, &options, &on_copied).await;
     drop(bar);
     // Also after an error, because the sessions before it are copied.
     let indexed = storage.update_index().await;
@@ -90,7 +91,7 @@ fn check_different(from: &StoreUrl, to: &StoreUrl) -> Result<(), Failure> {
 
 /// Opens the target, and creates it if it does not exist.
 async fn target(app: &App, reader: &OpenedStore, to: &StoreUrl) -> Result<SessionStorage, Failure> {
-    let space = reader.storage.vectors().embedding_space().await?;
+    let space = reader.storage()?.vectors().embedding_space().await?;
     let options = app
         .open_options()?
         .with_read_only(false)

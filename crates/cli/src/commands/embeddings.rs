@@ -133,11 +133,12 @@ async fn make(
     }
     check_provider(app)?;
     let mut store = app.editor(true).await?;
-    let counts = store.storage.sessions().get_session_statistics(&store.scope, None).await?;
+    let storage = store.storage()?.clone();
+    let counts = storage.sessions().get_session_statistics(&store.scope, None).await?;
     let bar = Bar::of_vectors(counts.messages);
     let mut on_embedded = |report: &EmbedReport| bar.embedded(report);
-    store.storage = with_turns(store.storage, turns.choice());
-    let answer = store.api(app).make_vectors(request, &mut on_embedded).await;
+    store.set_storage(with_turns(storage, turns.choice()));
+    let answer = store.api_here(app)?.make_vectors(request, &mut on_embedded).await;
     drop(bar);
     let ApiAnswer { response, notices } = answer?;
     app.say_notices(&notices);
@@ -147,7 +148,7 @@ async fn make(
 async fn estimate(app: &mut App, request: &EmbedRequest, price: Option<f64>) -> Result<Outcome, Failure> {
     check_provider(app)?;
     let store = app.own_reader(true).await?;
-    let ApiAnswer { response, notices } = store.api(app).estimate_vectors(request, price).await?;
+    let ApiAnswer { response, notices } = store.api_here(app)?.estimate_vectors(request, price).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -14,13 +14,14 @@ use amplifier_session_storage::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{pull::pull, push::connect};
+use super::pull::pull;
 use crate::{
     app::{App, check_writable},
     args::CopyArgs,
     failure::{Failure, Outcome, say, say_with_time},
     out::Out,
     render::text::{counted, duration, one_line},
+    server_store::connect,
     stopping::stop_signal,
 };
 

@@ -23,6 +23,7 @@ mod mcp;
 mod models;
 #[cfg(any(feature = "server", feature = "watch"))]
 mod notify;
+mod needs_store;
 mod prune;
 #[cfg(feature = "client")]
 mod pull;
@@ -88,6 +89,7 @@ pub(crate) async fn run(app: &mut App, command: Command) -> Result<Outcome, Fail
             | Command::Secrets(_)
             | Command::User(_)
     );
+    needs_store::check(app, &command)?;
     let outcome = dispatch(app, command).await;
     let damaged = app.out.damaged_sessions();
     if lists_sessions && outcome.is_ok() {

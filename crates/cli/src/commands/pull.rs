@@ -10,13 +10,13 @@ use amplifier_session_storage::{
 };
 use serde::Serialize;
 
-use super::push::connect;
 use crate::{
     app::{App, check_writable},
-    args::{CopyArgs, ScopeArg, server_address},
+    args::{CopyArgs, ScopeArg},
     failure::{Failure, Outcome, say, say_some},
     progress::Bar,
     render::text::{counted, grouped, one_line},
+    server_store::{connect, server_of},
     unfinished::TemporaryFolder,
 };
 
@@ -36,15 +36,6 @@ struct PulledView<'a> {
 pub(super) struct PulledStore {
     _folder: TemporaryFolder,
     report: PullReport,
-}
-
-/// The server that a text names, if it names one.
-pub(super) fn server_of(text: &str) -> Result<Option<ServerAddress>, Failure> {
-    if !ServerAddress::is_one(text) {
-        return Ok(None);
-    }
-    let hint = "the address of a server is, for example, https://sessions.example.com";
-    server_address(text).map(Some).map_err(|reason| Failure::wrong_use(format!("the store {reason}"), hint))
 }
 
 /// Copies the sessions of a server to a store.

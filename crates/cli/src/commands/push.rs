@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use amplifier_session_client::{
-    CREDENTIALS_FILE, HttpStore, ServerAddress, ServerCredentials, TOKEN_VARIABLE,
-};
+use amplifier_session_client::{HttpStore, ServerAddress};
 use amplifier_session_storage::{
     Error, SessionStorage,
-    config::ConfigSources,
     model::{SessionSource, UserId},
     storage::{ExtentQuery, PushOptions, PushReport, PushSelection, RowTarget, TransferProgress},
 };
@@ -20,6 +17,7 @@ use crate::{
     problems::message_of,
     progress::Bar,
     render::text::counted,
+    server_store::connect,
 };
 
 /// The servers to which sessions are sent, and the sessions.
@@ -76,16 +74,6 @@ impl Pushing {
 
 fn failed(server: &HttpStore, error: &Error) -> PushedTo {
     PushedTo::failed(server.address(), message_of(error), error.hint())
-}
-
-/// The store of a server. `is_only` says whether the command uses no other one.
-pub(super) fn connect(app: &App, address: ServerAddress, is_only: bool) -> Result<HttpStore, Failure> {
-    let environment = &app.environment;
-    let sources = ConfigSources::new(app.home.clone(), environment.variables.clone());
-    let file = sources.folder_of_configuration().map(|folder| folder.join(CREDENTIALS_FILE));
-    let credentials = ServerCredentials::new(environment.variable(TOKEN_VARIABLE), file);
-    let token = credentials.token(&address, is_only)?;
-    Ok(HttpStore::new(address, &token, app.config.switch("allow_http")?)?)
 }
 
 fn configured_server(app: &App, text: &str) -> Result<ServerAddress, Failure> {

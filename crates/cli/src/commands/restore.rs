@@ -11,9 +11,10 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::RestoreArgs,
     failure::{Failure, Outcome, report_damage, say, say_some},
+    opened::OpenedStore,
     progress::Bar,
     render::text::{counted, grouped},
     unfinished::Unfinished,
@@ -33,7 +34,7 @@ pub(super) async fn run(app: &mut App, args: RestoreArgs) -> Result<Outcome, Fai
         .with_overwrite(args.overwrite);
     let bar = Bar::new(0, "restoring {wide_bar} {pos}/{len} sessions");
     let progress = Restoring { bar, staging: Mutex::new(None) };
-    let report = restore(&reader.storage, &options, &progress).await?;
+    let report = restore(reader.storage()?, &options, &progress).await?;
     drop(progress);
     let found = report.sessions > 0 || !report.failed.is_empty();
     if app.out.is_json() {

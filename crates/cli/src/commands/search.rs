@@ -4,15 +4,17 @@ use amplifier_session_api::{
     ApiAnswer,
     incomplete::IncompleteReason,
     operations::search::{FoundSession, SearchRequest, SearchResponse},
+    remote::AnyApi,
 };
 
 use super::superseded;
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::{GroupArg, ResultUnitArg, SearchArgs, quoted},
     budget,
     failure::{Failure, Outcome, report_damage, say},
     interactive,
+    opened::OpenedStore,
     out::Out,
     problems::USAGE_HINT,
     program, refresh,
@@ -49,8 +51,10 @@ pub(super) async fn run(app: &mut App, args: SearchArgs) -> Result<Outcome, Fail
     let unread = refresh::before_reading(app, &reader, args.no_refresh).await;
     if is_interactive {
         // The filters are looked up before the terminal is taken over.
-        let ApiAnswer { notices, .. } = reader.api(app).search_options(&request).await?;
-        app.say_notices(&notices);
+        if let AnyApi::Here(api) = reader.api(app) {
+            let ApiAnswer { notices, .. } = api.search_options(&request).await?;
+            app.say_notices(&notices);
+        }
         return interactive::run(app, reader, request).await;
     }
     if args.superseded {

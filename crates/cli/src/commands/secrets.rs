@@ -39,7 +39,8 @@ async fn list(app: &mut App, args: SecretsArgs) -> Result<Outcome, Failure> {
         project: None,
         projects: args.place.projects,
         repo: args.place.repo.repo,
-        redact: app.config.secrets_at_rest()?,
+        // A server searches as its store is set.
+        redact: if app.has_server()? { None } else { app.config.secrets_at_rest()? },
         short_ids: app.out.is_terminal() && !app.out.is_json(),
     };
     let store = app.patient_reader().await?;

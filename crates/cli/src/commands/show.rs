@@ -13,10 +13,11 @@ use amplifier_session_storage::{KnownPart, model::LineKind};
 
 use super::superseded;
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::ShowArgs,
     budget,
     failure::{Failure, Outcome, report_damage, say},
+    opened::OpenedStore,
     render::{
         conversation::{self, SessionHeader},
         events,

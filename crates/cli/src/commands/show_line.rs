@@ -11,9 +11,10 @@ use amplifier_session_api::{
 use amplifier_session_storage::model::{DamagedRow, RawJson};
 
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::ShowArgs,
     failure::{Failure, Outcome, report_damage, say},
+    opened::OpenedStore,
     render::text::{escaped, printable},
 };
 

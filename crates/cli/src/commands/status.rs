@@ -33,7 +33,7 @@ pub(super) async fn run(app: &mut App, args: StatusArgs) -> Result<Outcome, Fail
         let options = SyncOptions::new(&root, identity.user_id.clone(), host.clone())
             .with_captures(app.config.captures())
             .with_exclude(app.config.list("exclude"));
-        status.roots.push(root_status(&reader.storage, &options).await?);
+        status.roots.push(root_status(reader.storage()?, &options).await?);
     }
     if app.out.is_json() {
         app.out.json(&status)?;

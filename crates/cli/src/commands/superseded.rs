@@ -14,9 +14,10 @@ use amplifier_session_api::{
 use amplifier_session_storage::model::SupersededReason;
 
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::{EventsArgs, LimitArgs, SessionsArgs, ShowArgs},
     failure::{Failure, Outcome, say},
+    opened::OpenedStore,
     render::{
         conversation,
         message::MessageOptions,
@@ -138,7 +139,7 @@ async fn list_events(
         app.out.json(&response)?;
     } else {
         for found in &response.events {
-            let line = render::event(&found.event, reader.names_owners(), request.full, &app.now);
+            let line = render::event(found, reader.names_owners(), request.full, &app.now);
             app.out.line(&line)?;
         }
     }

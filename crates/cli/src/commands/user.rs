@@ -8,13 +8,14 @@ use amplifier_session_storage::{identity::UserSource, model::UserId, storage::Se
 use serde::Serialize;
 
 use crate::{
-    app::{App, check_writable},
+    app::{App, CurrentUser},
     args::{RenameArgs, UserAction, UserArgs},
     failure::{Failure, Outcome, say},
     render::{
         card::{CardField, fields},
         text::{counted, one_line},
     },
+    server_store,
 };
 
 /// The current user as JSON.
@@ -38,23 +39,32 @@ pub(super) async fn run(app: &mut App, args: UserArgs) -> Result<Outcome, Failur
     }
 }
 
-async fn show(app: &mut App) -> Result<Outcome, Failure> {
-    let (identity, host) = app.who()?;
-    let (mut pinned, mut counts) = (None, None);
-    // The user is known before the first sync creates the store.
-    if app.store_exists()? {
-        let reader = app.own_reader(false).await?;
-        let found = reader.api(app).users(&UsersRequest::default()).await?.response;
-        (pinned, counts) = (found.store_user_id, Some(found.counts));
+async fn current(app: &App) -> Result<CurrentUser, Failure> {
+    if let Some(user) = server_store::user(app).await? {
+        return Ok(user);
     }
+    let identity = app.who()?.0;
     let source = match identity.source {
         UserSource::Configuration => app.config.origin("user").to_string(),
         other => other.to_string(),
     };
     let (teams, org) = (app.global.team.clone(), app.global.org.clone());
+    Ok(CurrentUser { user_id: identity.user_id.to_string(), source, teams, org })
+}
+
+async fn show(app: &mut App) -> Result<Outcome, Failure> {
+    let CurrentUser { user_id, source, teams, org } = current(app).await?;
+    let host = app.host()?;
+    let (mut pinned, mut counts) = (None, None);
+    // The user is known before the first sync creates the store.
+    if app.has_server()? || app.store_exists()? {
+        let reader = app.own_reader(false).await?;
+        let found = reader.api(app).users(&UsersRequest::default()).await?.response;
+        (pinned, counts) = (found.store_user_id, Some(found.counts));
+    }
     if app.out.is_json() {
         app.out.json(&CurrentUserView {
-            user_id: identity.user_id.as_str(),
+            user_id: &user_id,
             source,
             host_id: host.as_str(),
             store_user_id: pinned.as_ref().map(UserId::as_str),
@@ -65,7 +75,7 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let listed = vec![
-        CardField::new("user", identity.user_id.to_string()),
+        CardField::new("user", user_id),
         CardField::new("source", source),
         CardField::new("machine", host.to_string()),
         CardField::new("teams", teams.join(", ")),
@@ -79,11 +89,9 @@ async fn show(app: &mut App) -> Result<Outcome, Failure> {
 
 async fn rename(app: &mut App, args: RenameArgs) -> Result<Outcome, Failure> {
     // No warning about another user: this command is what resolves it.
-    let storage = app.existing_storage(false).await?;
-    check_writable(&storage)?;
-    let caller = app.caller()?;
+    let store = app.administrator().await?;
     let request = RenameUserRequest { old: args.old, new: args.new };
-    let ApiAnswer { response, .. } = app.api(&storage, &caller).rename_user(&request).await?;
+    let ApiAnswer { response, .. } = store.api(app).rename_user(&request).await?;
     let sessions = response.sessions;
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -9,9 +9,10 @@ use amplifier_session_storage::{
 };
 
 use crate::{
-    app::{App, OpenedStore, with_turns},
+    app::{App, with_turns},
     args::VerifyArgs,
     failure::{Failure, Outcome, say, say_some},
+    opened::OpenedStore,
     progress::Bar,
     render::{
         note::wrapped_line,
@@ -29,7 +30,7 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
     let roots = roots_of(app, &args)?;
     let sessions = named(&reader, &roots, &args.sessions).await?;
     let project = app.sessions_of(&reader, &args.place).await?;
-    app.say_notices(&reader.api(app).unknown_names(&reader.scope, &project).await?);
+    app.say_notices(&reader.api_here(app)?.unknown_names(&reader.scope, &project).await?);
     let options = VerifyOptions::new(identity.user_id, host)
         .with_projects(project.named_projects().map(|named| named.into_iter().cloned().collect()))
         .with_repositories(project.repositories)
@@ -40,7 +41,7 @@ pub(super) async fn run(app: &mut App, args: VerifyArgs) -> Result<Outcome, Fail
         .with_captures(app.config.captures())
         .with_repair(args.repair);
     // As in a sync: a repair embeds the turns of the messages that it writes.
-    let storage = with_turns(reader.storage.clone().with_settings(app.settings()?), None);
+    let storage = with_turns(reader.storage()?.clone().with_settings(app.settings()?), None);
     let bar = Comparing(Bar::new(0, "comparing {wide_bar} {pos}/{len} sessions"));
     let report = verify(&storage, &options, &bar).await?;
     drop(bar);

@@ -10,9 +10,10 @@ use amplifier_session_storage::{backend::SessionQuery, embedding::models::KNOWN,
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::{Cli, GlobalArgs, parse_arguments_for},
     environment::Environment,
+    opened::OpenedStore,
     render::text::one_line,
 };
 
@@ -118,7 +119,7 @@ fn all<V: IntoIterator<Item = String>>(
         let scope = reader.caller.scope(reach.unwrap_or_else(|| app.global.scope.into())).ok()?;
         // Not a list of the API, which also looks up whether dates are estimates.
         let query = SessionQuery::new(scope).with_limit(PAGE);
-        let sessions = reader.storage.sessions().all_sessions(query).await.ok()?;
+        let sessions = reader.storage().ok()?.sessions().all_sessions(query).await.ok()?;
         Some(sessions.iter().flat_map(&of).collect())
     })
 }

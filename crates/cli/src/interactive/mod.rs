@@ -28,7 +28,7 @@ mod work;
 
 use std::{io, time::Duration};
 
-use amplifier_session_api::operations::search::SearchRequest;
+use amplifier_session_api::{operations::search::SearchRequest, remote::AnyApi};
 use ratatui::crossterm::event::Event;
 use tokio::{
     task::{JoinError, JoinSet},
@@ -36,9 +36,10 @@ use tokio::{
 };
 
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     args::When,
     failure::{Failure, Outcome},
+    opened::OpenedStore,
     out::allows_colors,
     terminal_programs::{EditorText, show_in_editor},
     words,
@@ -71,7 +72,10 @@ pub(crate) async fn run(
         When::Never => false,
         When::Auto => allows_colors(&app.environment),
     };
-    let others = reader.api(app).only_others(&reader.scope).await?;
+    let others = match reader.api(app) {
+        AnyApi::Here(api) => api.only_others(&reader.scope).await?,
+        AnyApi::There(_) => None,
+    };
     let mut state = SearchState::new(request, Look::new(is_coloured, app.now.clone()));
     state.filters.set_user(app.global.typed_user());
     state.others = others.map(|notice| words::text(&app.typed_program(), &notice));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Range, path::PathBuf, sync::Arc};
 
 use amplifier_session_api::{
-    Api, ApiAnswer, CallerPlace, Reach, ids,
+    ApiAnswer, Reach, ids,
     lines::LinesRequest,
     operations::{
         context::ContextRequest,
@@ -14,6 +14,7 @@ use amplifier_session_api::{
         statistics::StatisticsRequest,
         tags::TagsRequest,
     },
+    remote::AnyApi,
     views::MessageView,
 };
 use amplifier_session_storage::{
@@ -28,9 +29,10 @@ use super::{
     values::{KnownValue, ValueKind},
 };
 use crate::{
-    app::{App, OpenedStore},
+    app::App,
     dates,
     failure::Failure,
+    opened::OpenedStore,
     program::TypedProgram,
     render::{result::label, text::counted},
     words,
@@ -58,9 +60,8 @@ impl WorkContext {
         Self { reader, program, reach, now: app.now.clone(), home: app.home.clone() }
     }
 
-    fn api(&self) -> Api<'_> {
-        let OpenedStore { storage, caller, .. } = &*self.reader;
-        Api { storage, caller, now: &self.now, place: CallerPlace::Here { home: self.home.as_deref() } }
+    fn api(&self) -> AnyApi<'_> {
+        self.reader.api_at(&self.now, self.home.as_deref())
     }
 
     pub(super) async fn run(self, work: Work) -> WorkAnswer {

@@ -1,10 +1,10 @@
 //! Sessions with superseded lines, and the lines.
 
-use amplifier_session_api::operations::superseded_messages::{SupersededMessage, Supersession};
-use amplifier_session_storage::{
-    model::SupersededReason,
-    storage::{SupersededLine, SupersededSession},
+use amplifier_session_api::operations::{
+    superseded_events::SupersededEvent,
+    superseded_messages::{SupersededMessage, Supersession},
 };
+use amplifier_session_storage::{model::SupersededReason, storage::SupersededSession};
 use jiff::Zoned;
 
 use super::{
@@ -117,7 +117,8 @@ pub(crate) fn unreadable(line: &SupersededMessage) -> String {
 }
 
 /// An event as tab-separated fields.
-pub(crate) fn event(line: &SupersededLine, owner: bool, full: bool, now: &Zoned) -> String {
+pub(crate) fn event(found: &SupersededEvent, owner: bool, full: bool, now: &Zoned) -> String {
+    let line = &found.event;
     let mut fields = vec![
         dates::with_offset(line.ts, now),
         one_line(line.event_type.as_deref().unwrap_or("-")),
@@ -127,6 +128,9 @@ pub(crate) fn event(line: &SupersededLine, owner: bool, full: bool, now: &Zoned)
         line.reason.to_string(),
     ];
     fields.extend(owner.then(|| one_line(line.user_id.as_str())));
-    fields.extend(full.then(|| super::text::escaped(&line.raw.to_text())));
+    fields.extend(full.then(|| match &found.line {
+        Some(line) => super::text::escaped(line.get()),
+        None => super::text::escaped(&line.raw.to_text()),
+    }));
     fields.join("\t")
 }

@@ -51,6 +51,8 @@ mod pager;
 mod push;
 #[cfg(unix)]
 mod read_only;
+#[cfg(all(unix, feature = "client", feature = "server"))]
+mod remote;
 mod repositories;
 mod restore;
 mod roots;

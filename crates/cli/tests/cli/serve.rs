@@ -25,9 +25,17 @@ impl Server {
 
     /// Starts it at an address, with a port that must be free.
     pub(crate) fn start_at(home: &Home, address: &str, options: &[&str]) -> Self {
-        let arguments = [&["serve", "--listen", address, "--embedding", "none"][..], options].concat();
+        Self::run(home, &[&["serve", "--listen", address, "--embedding", "none"][..], options].concat())
+    }
+
+    /// A server that makes vectors of queries with the compiled-in model.
+    pub(crate) fn with_model(home: &Home) -> Self {
+        Self::run(home, &["serve", "--listen", "127.0.0.1:0", "--embedding", "local"])
+    }
+
+    fn run(home: &Home, arguments: &[&str]) -> Self {
         let mut process =
-            home.process(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            home.process(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line:?}")).to_owned();

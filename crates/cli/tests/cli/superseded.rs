@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{output::check, support::Home, terminal::Terminal};
 
-const FLAKY: &str = "38e6";
+pub(crate) const FLAKY: &str = "38e6";
 /// Words of the first prompt of the session.
 const WORDS: &str = "flaky checkout test";
 
@@ -27,10 +27,16 @@ fn behead(home: &Home, file: &str, lines: usize) {
 
 /// A store with a session whose files have lost three messages and two events.
 fn lossy() -> Home {
-    let home = Home::without_vectors();
+    lossy_with("none")
+}
+
+/// As [`lossy`], with vectors of this provider.
+pub(crate) fn lossy_with(embedding: &str) -> Home {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", embedding]);
     behead(&home, "transcript.jsonl", 3);
     behead(&home, "context-intelligence/events.jsonl", 2);
-    let report = home.json(&["sync", "--embedding", "none"]);
+    let report = home.json(&["sync", "--embedding", embedding]);
     assert_eq!((&report["messages"]["superseded"], &report["events"]["superseded"]), (&json!(3), &json!(2)));
     home
 }

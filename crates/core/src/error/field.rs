@@ -18,6 +18,15 @@ macro_rules! fields {
         }
 
         impl ErrorField {
+            /// The field with this name.
+            pub(super) fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($argument_name => Some(Self::$argument),)*
+                    $($name => Some(Self::$data),)*
+                    _ => None,
+                }
+            }
+
             /// The name in messages and in machine-readable output.
             #[must_use]
             pub const fn as_str(self) -> &'static str {

@@ -1,6 +1,7 @@
 //! The handlers.
 
 pub(crate) mod about;
+pub(crate) mod asking;
 pub(crate) mod changing;
 pub(crate) mod feed;
 pub(crate) mod hook;

@@ -7,6 +7,7 @@ mod groups;
 mod hook;
 mod managing;
 mod open;
+mod operations;
 mod parameter;
 mod rows;
 mod sessions;
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> impl Iterator<Item = &'static HttpRoute> {
         rows::ROW_ROUTES,
         hook::HOOK_ROUTES,
         managing::MANAGING_ROUTES,
+        operations::OPERATION_ROUTES.as_slice(),
     ]
     .into_iter()
     .flatten()

@@ -2,7 +2,7 @@
 
 use amplifier_session_testkit::prelude::{Value, json};
 
-use crate::world::World;
+use crate::{cases_of_operations::operation_cases, world::World};
 
 /// A request, without token and scope.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ fn get(path: impl Into<String>) -> RouteCase {
     RouteCase { method: "GET", path: path.into(), body: None }
 }
 
-fn with_json(method: &'static str, path: impl Into<String>, body: &Value) -> RouteCase {
+pub(crate) fn with_json(method: &'static str, path: impl Into<String>, body: &Value) -> RouteCase {
     RouteCase { method, path: path.into(), body: Some(("application/json", body.to_string())) }
 }
 
@@ -40,6 +40,7 @@ pub(crate) fn cases(world: &World, route: &str, id: &str) -> Option<Vec<RouteCas
         .or_else(|| changes(route, id))
         .or_else(|| rows(world, route, id))
         .or_else(|| hook(route, id))
+        .or_else(|| operation_cases(route, id))
 }
 
 fn open(route: &str) -> Option<Vec<RouteCase>> {

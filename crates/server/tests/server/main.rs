@@ -5,6 +5,7 @@
 mod access;
 mod agents;
 mod cases;
+mod cases_of_operations;
 mod changes;
 mod client;
 mod connections;
@@ -13,6 +14,7 @@ mod hook;
 mod live;
 mod live_client;
 mod managing;
+mod operations;
 mod reading;
 mod rows;
 mod running;

@@ -59,10 +59,12 @@ async fn described_routes(world: &World) -> Vec<DescribedRoute> {
                 .as_array()
                 .is_some_and(|all| all.iter().any(|parameter| parameter["name"] == "scope"));
             let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            let rights: Vec<AccessRight> = rights;
+            let is_operation = path.starts_with("/v1/operations/") && rights == [AccessRight::Read];
             routes.push(DescribedRoute {
                 name: operation["operationId"].as_str().unwrap().to_owned(),
                 rights,
-                has_scope: in_query || schema["properties"].get("scope").is_some(),
+                has_scope: in_query || is_operation || schema["properties"].get("scope").is_some(),
                 is_about_session: path.contains("{id}"),
             });
         }
@@ -78,7 +80,10 @@ async fn sent(world: &World, token: &KnownToken, case: &RouteCase, scope: Option
         match &mut body {
             Some((_, text)) => {
                 let mut object: Value = serde_json::from_str(text).unwrap();
-                object["scope"] = scope.as_str().into();
+                // That of an operation is in its request.
+                let object_of_scope =
+                    if object.get("request").is_some() { &mut object["request"] } else { &mut object };
+                object_of_scope["scope"] = scope.as_str().into();
                 *text = object.to_string();
             }
             None => {

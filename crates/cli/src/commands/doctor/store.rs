@@ -18,11 +18,16 @@ use amplifier_session_storage::{
 use super::{Check, limits, machine};
 use crate::{
     app::App, args::quoted, commands::store_folder, dates, failure::Failure, render::text::counted,
-    roots::roots, words::because,
+    roots::roots, server_store, words::because,
 };
 
 /// Checks the store, and everything that requires an open store.
 pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
+    match server(app).await {
+        Ok(None) => {}
+        Ok(Some(check)) => return checks.push(check),
+        Err(failure) => return checks.push(Check::of("store", app, &failure)),
+    }
     let url = match app.store_url() {
         Ok(url) => url,
         Err(failure) => return checks.push(Check::of("store", app, &failure)),
@@ -52,6 +57,12 @@ pub(super) async fn check(app: &App, checks: &mut Vec<Check>) {
     checks.push(machine::clock(app, &places));
     #[cfg(feature = "watch")]
     super::machine::watch(app, &storage, checks).await;
+}
+
+/// Whether the server that has the store knows the token, if one has it.
+async fn server(app: &App) -> Result<Option<Check>, Failure> {
+    let user = server_store::user(app).await?;
+    Ok(user.map(|user| Check::ok("store", format!("{}, for {}", app.global.store, user.user_id))))
 }
 
 async fn findings(app: &App, storage: &SessionStorage) -> Result<Vec<StoreFinding>, Failure> {

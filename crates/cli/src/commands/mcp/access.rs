@@ -41,10 +41,11 @@ impl StoreAccess {
     async fn opened(&self, needs: StoreUse) -> Result<Result<OpenedSessions, AccessError>, Failure> {
         let app = self.app();
         let reader = app.open_reader(needs.embeds).await?;
-        reader.storage.backend().prioritize();
+        reader.prioritize();
         let unread = refresh::before_reading(&app, &reader, false).await;
-        let notices = opening::other_user(&reader.storage, &reader.caller).await?;
-        let opened = OpenedSessions::new(reader.storage, reader.caller, app.now.clone());
+        let storage = reader.storage()?.clone();
+        let notices = opening::other_user(&storage, &reader.caller).await?;
+        let opened = OpenedSessions::new(storage, reader.caller, app.now.clone());
         Ok(opened.map(|opened| {
             opened
                 .with_home(app.home.clone())
