@@ -82,7 +82,7 @@ impl StoreContext {
         match &self.seen {
             Some(seen) if seen.key() == stored.key() && **seen != *stored => {
                 let changed = Error::new(ErrorKind::Conflict, "the session has changed since it was read");
-                Err(changed.with(CHANGED_SINCE, &stored.updated))
+                Err(changed.with(CHANGED_SINCE, stored.updated))
             }
             _ => Ok(()),
         }
