@@ -21,9 +21,9 @@ mod init;
 mod masking;
 mod mcp;
 mod models;
+mod needs_store;
 #[cfg(any(feature = "server", feature = "watch"))]
 mod notify;
-mod needs_store;
 mod prune;
 #[cfg(feature = "client")]
 mod pull;
