@@ -248,7 +248,7 @@ fn reads() -> Vec<(&'static str, Allowed, Run)> {
         ("texts that have vectors", Nothing, |c| {
             read::vectors::texts(&SqliteReader(c), 0, &key(), range()).map(drop)
         }),
-        ("messages without vectors", Nothing, |c| read::vectors::missing(&SqliteReader(c), &own()).map(drop)),
+        ("messages without vectors", Walk, |c| read::vectors::missing(&SqliteReader(c), &own()).map(drop)),
         ("own messages without vectors", Nothing, |c| without_vectors(c, &own())),
         ("visible messages without vectors", Nothing, |c| without_vectors(c, &visible())),
         ("vectors counted", Group, |c| read::vectors::counts(&SqliteReader(c), &own()).map(drop)),
