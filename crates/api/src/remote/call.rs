@@ -20,6 +20,7 @@ pub struct OperationCall {
 
 /// The answer of a server to a call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "OperationAnswer"))]
 pub struct OperationAnswer<T> {
     /// The response.
     pub response: T,

@@ -39,6 +39,7 @@ use amplifier_session_api::{
         vectors::{EmbedResponse, SessionVectorsResponse},
         write_rows::WriteRowsResponse,
     },
+    remote::OperationAnswer,
     views::ChangedView,
 };
 use amplifier_session_core::storage::{ExtentPage, ImportReport, VectorStatus};
@@ -55,7 +56,7 @@ pub(super) fn response_schemas() -> Map<String, Value> {
     });
     let mut generator = settings.into_generator();
     let responses = add_responses(&mut generator);
-    for add in [add::<Notice>, add::<RemovedRows>, add::<SummaryOfTurn>] {
+    for add in [add::<OperationAnswer<Value>>, add::<Notice>, add::<RemovedRows>, add::<SummaryOfTurn>] {
         add(&mut generator);
     }
     let mut schemas = generator.take_definitions(true);
