@@ -1,22 +1,23 @@
 //! Bodies of requests: their content type, and their size before and after decompression.
 
-use std::io::Read as _;
+use std::{io::Read as _, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, StatusCode, header},
 };
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use crate::{problem::HttpProblem, routes::RouteBody};
 
-/// Reads the body of a request for a route, of at most `most` bytes.
+/// Reads the body of a request for a route, of at most `most` bytes, if each piece comes within `patience`.
 pub(crate) async fn read(
     kind: RouteBody,
     headers: &HeaderMap,
     body: Body,
     most: usize,
+    patience: Duration,
 ) -> Result<Bytes, HttpProblem> {
     let expected = match kind {
         RouteBody::None | RouteBody::Socket => return Ok(Bytes::new()),
@@ -28,14 +29,7 @@ pub(crate) async fn read(
     if length.is_some_and(|length| length > most) {
         return Err(HttpProblem::too_large("the body", most));
     }
-    let bytes = Limited::new(body, most).collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            HttpProblem::too_large("the body", most)
-        } else {
-            HttpProblem::of_parameter("body", format!("it ended too soon: {error}"))
-        }
-    })?;
-    let bytes = bytes.to_bytes();
+    let bytes = collected(Limited::new(body, most), most, patience).await?;
     // A request without parameters needs no body.
     if !bytes.is_empty() || kind != RouteBody::Json {
         check_type(headers, expected)?;
@@ -47,6 +41,30 @@ pub(crate) async fn read(
     } else {
         decompressed(bytes, most).await
     }
+}
+
+/// A client that sends nothing more must not keep the memory for its body.
+async fn collected(mut body: Limited<Body>, most: usize, patience: Duration) -> Result<Bytes, HttpProblem> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = timeout(patience, body.frame()).await.map_err(|_| stalled())? {
+        let frame = frame.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                HttpProblem::too_large("the body", most)
+            } else {
+                HttpProblem::of_parameter("body", format!("it ended too soon: {error}"))
+            }
+        })?;
+        // Trailers have no bytes.
+        if let Ok(piece) = frame.into_data() {
+            bytes.extend_from_slice(&piece);
+        }
+    }
+    Ok(bytes.into())
+}
+
+/// The problem of a body of which nothing more comes.
+pub(crate) fn stalled() -> HttpProblem {
+    HttpProblem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body does not go on").about("body")
 }
 
 /// Whether a body is compressed with zstd.
@@ -102,7 +120,11 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        read(kind, &map, Body::from(body), 1_000).await.err().map(|problem| problem.status().as_u16())
+        let patience = Duration::from_secs(60);
+        read(kind, &map, Body::from(body), 1_000, patience)
+            .await
+            .err()
+            .map(|problem| problem.status().as_u16())
     }
 
     #[tokio::test]

@@ -4,14 +4,14 @@ use std::{fmt, io, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, StatusCode},
+    http::HeaderMap,
 };
 use http_body_util::BodyExt as _;
 use tokio::time::timeout;
 use zstd::stream::raw::{DParameter, Decoder, Operation as _};
 
 use crate::{
-    body::{check_type, is_compressed},
+    body::{check_type, is_compressed, stalled},
     problem::HttpProblem,
     settings::ServerLimits,
 };
@@ -67,11 +67,7 @@ impl BodyStream {
 /// The next bytes that come over the network, which are never none.
 async fn received(body: &mut Body, patience: Duration) -> Result<Option<Bytes>, HttpProblem> {
     loop {
-        let Ok(frame) = timeout(patience, body.frame()).await else {
-            let detail = "the body does not go on";
-            return Err(HttpProblem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail).about("body"));
-        };
-        match frame {
+        match timeout(patience, body.frame()).await.map_err(|_| stalled())? {
             None => return Ok(None),
             Some(Err(error)) => {
                 return Err(HttpProblem::of_parameter("body", format!("it ended too soon: {error}")));

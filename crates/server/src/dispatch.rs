@@ -136,7 +136,7 @@ async fn answer_caller(
             RouteBody::Stream(content_type) => {
                 (Bytes::new(), Some(BodyStream::new(content_type, &parts.headers, body, &state.sizes)?))
             }
-            kind => (body::read(kind, &parts.headers, body, most).await?, None),
+            kind => (body::read(kind, &parts.headers, body, most, state.sizes.piece).await?, None),
         };
         if route.body == RouteBody::Json {
             query::add_fields_of_body(route, &body, &mut fields)?;

@@ -77,7 +77,7 @@ pub struct ServerLimits {
     pub streamed_body: usize,
     /// Bytes of memory for all such bodies, except for one long line: others wait. Default: 64 MB.
     pub streamed_bodies: usize,
-    /// The time in which the next piece of such a body must come. Default: 30 s.
+    /// The time in which the next piece of a body must come. Default: 30 s.
     pub piece: Duration,
     /// Requests a second with a token. Default: 50.
     pub requests: u32,

@@ -150,7 +150,9 @@ impl ServerFollower<'_> {
 
     /// Takes what this store lacks of these sessions, or of all, and makes it findable.
     async fn take(&self, sessions: Option<BTreeSet<SessionId>>) -> Result<PullReport, Error> {
-        let options = self.options.clone().with_sessions(sessions);
+        // A server that was restored from a backup lacks sessions that nobody has deleted: they are only hidden.
+        let mirrors_deletes = self.options.mirror_deletes && sessions.is_some();
+        let options = self.options.clone().with_sessions(sessions).with_mirror_deletes(mirrors_deletes);
         let report = pull(self.server, self.storage, &options).await?;
         let changed = report.sessions + (report.hidden.len() + report.removed.len()) as u64;
         if changed > 0 {

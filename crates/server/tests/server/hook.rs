@@ -133,3 +133,15 @@ async fn a_sync_of_the_log_replaces_what_was_posted() {
     assert_eq!(post(&server, "tool:pre", &data(4)).await.json()["status"], "queued");
     assert_eq!(events(&server).await.len(), 4);
 }
+
+#[tokio::test]
+async fn posted_events_that_the_log_lacks_are_kept() {
+    let server = Running::start().await;
+    for at in 1..4 {
+        post(&server, "tool:pre", &data(at)).await;
+    }
+    let log = vec![RawJson::from(logged("session:start", &data(9)).as_str())];
+    let target = target_of("ana", "-srv-shop", "s1");
+    server.storage.ingestion().sync_event_lines(&target, SyncLines::whole(log)).await.unwrap();
+    assert_eq!((events(&server).await.len(), superseded(&server).await), (1, 3));
+}

@@ -134,6 +134,7 @@ pub(super) fn received_at_first(
 ) -> ReceivedRows {
     if is_new {
         received.rows_of = Some(head.store.clone());
+        received.copy_of = Some(head.store.clone());
         received.put(ReceivedFrom {
             store: head.store.clone(),
             version: None,

@@ -1,7 +1,5 @@
 //! Events that a program posts as they happen, before its log comes.
 
-use std::collections::VecDeque;
-
 use serde_json::{Map, Value};
 
 use crate::{
@@ -18,9 +16,9 @@ use crate::{
     },
 };
 
-/// The size of the lines of posted events that wait in memory for those of a log. Of more, only the last ones do: the log
-/// has the others.
-const MOST_BYTES: usize = 8 << 20;
+/// The size of the lines of posted events that wait in memory for those of a log. If there are more, all are events like
+/// others, so that a log that is not continued from them is kept beside them.
+const MOST_BYTES: usize = 64 << 20;
 /// The host of a session of which only events were posted.
 const UNKNOWN_HOST: &str = "unknown";
 
@@ -160,20 +158,17 @@ pub(super) async fn posted_events(
     let first = received.posted.filter(|first| *first < count);
     let mut posted = PostedEvents::from_row(first);
     let Some(first) = first else { return Ok(posted) };
-    let (mut lines, mut bytes) = (VecDeque::new(), 0);
+    let mut bytes = 0;
     let mut pages = SessionRows::new(store, key).stored_events(first);
     while let Some(page) = pages.next().await? {
         for event in page {
             let Some(line) = assemble(event.payload)? else { continue };
             bytes += line.as_bytes().len();
-            lines.push_back(line);
-        }
-        while bytes > MOST_BYTES
-            && let Some(line) = lines.pop_front()
-        {
-            bytes -= line.as_bytes().len();
+            if bytes > MOST_BYTES {
+                return Ok(PostedEvents::default());
+            }
+            posted.add(line);
         }
     }
-    lines.into_iter().for_each(|line| posted.add(line));
     Ok(posted)
 }

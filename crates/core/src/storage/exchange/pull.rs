@@ -296,7 +296,7 @@ impl Pull<'_> {
         for id in ids.into_iter().filter(|id| !listed.contains(id)) {
             let key = SessionKey::new(user.clone(), id.clone());
             let Some(stored) = self.store.backend.get_session(&key).await? else { continue };
-            if ReceivedRows::of(&stored).rows_of.as_deref() != Some(origin) {
+            if !ReceivedRows::of(&stored).came_from(origin) {
                 continue;
             }
             if self.options.mirror_deletes {

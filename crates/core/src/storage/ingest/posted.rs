@@ -4,11 +4,7 @@
 //! like there, are the same events.
 
 use super::SessionIngest;
-use crate::{
-    Result,
-    events::LoggedEvent,
-    model::{LineKind, RawJson},
-};
+use crate::{Result, events::LoggedEvent, model::RawJson};
 
 impl SessionIngest {
     /// A line as it will be stored: without secrets, if they are masked.
@@ -19,12 +15,6 @@ impl SessionIngest {
     /// A text as it will be stored.
     pub(in crate::storage) fn masked_text(&self, text: String) -> Result<String> {
         Ok(self.masker.mask_text(Some(text))?.unwrap_or_default())
-    }
-
-    /// The number of stored rows that come from logs: rows after them were posted, and leave no trace when they are
-    /// replaced.
-    pub(super) fn rows_of_logs(&self, kind: LineKind) -> Option<u32> {
-        self.received.posted.filter(|_| kind == LineKind::Event)
     }
 
     /// If a log has replaced posted events, fewer of them are left.

@@ -31,6 +31,9 @@ pub(in crate::storage) struct ReceivedRows {
     /// The store whose rows are those of the session: it sent the last one that was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::storage) rows_of: Option<String>,
+    /// The store from which the session came, unless it has changed here since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::storage) copy_of: Option<String>,
     /// The row of the first event that was posted, and that no log has replaced yet. All events after it were posted too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::storage) posted: Option<u32>,
@@ -123,6 +126,11 @@ impl ReceivedRows {
         self.from.truncate(MOST_STORES);
     }
 
+    /// Whether the session came from this store, and no other one and nobody here has added rows since.
+    pub(in crate::storage) fn came_from(&self, store: &str) -> bool {
+        [&self.rows_of, &self.copy_of].iter().all(|origin| origin.as_deref() == Some(store))
+    }
+
     /// Whether the session is as this store has sent it: no other store and nobody here has changed it since.
     pub(in crate::storage) fn is_as_sent(&self, store: &str, session: &Session) -> bool {
         self.rows_of.as_deref() == Some(store)
@@ -187,7 +195,7 @@ impl SessionIngest {
             }
         }
         if messages.touched() || events.touched() {
-            self.received.rows_of = None;
+            (self.received.rows_of, self.received.copy_of) = (None, None);
         }
         self.forget_posted();
     }

@@ -119,10 +119,7 @@ impl SessionIngest {
     /// they are removed. Call this for messages first.
     pub fn supersede(&mut self, kind: LineKind, remaining: &Remaining) -> Option<SupersededReason> {
         let position = self.position(kind);
-        let (first, mut old) = (position.next(), position.following().to_vec());
-        if let Some(count) = self.rows_of_logs(kind) {
-            old.truncate(count.saturating_sub(first) as usize);
-        }
+        let (first, old) = (position.next(), position.following().to_vec());
         let lost = lost(&old, position.preceding(), remaining);
         if lost.is_empty() {
             return None;

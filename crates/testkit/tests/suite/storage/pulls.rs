@@ -82,7 +82,15 @@ async fn a_pull_that_follows_hides_what_was_removed(store: Store) {
     assert_eq!(superseded(&laptop, &target("a")).await.len(), 2);
     let report = follow(PullOptions::new(ana_id()).with_mirror_deletes(true)).await;
     assert_eq!((report.hidden.len(), report.removed.len()), (0, 2));
-    assert!(laptop.backend.get_session(&target("own").key).await.unwrap().is_some());
+    // A session of this store stays, also if the other one had it too.
+    push(&laptop, &other).await;
+    let edit = SessionEdit::default().set_name("y");
+    server.storage.sessions().update_session(&target("own").key, &edit).await.unwrap();
+    follow(PullOptions::new(ana_id())).await;
+    assert!(server.backend.delete_session(&target("own").key).await.unwrap());
+    let report = follow(PullOptions::new(ana_id()).with_mirror_deletes(true)).await;
+    assert_eq!((report.hidden.len(), report.removed.len()), (0, 0));
+    assert_eq!(rows(&laptop, &target("own")).await.0.len(), 2);
 }
 
 /// A session goes on in turn on two machines.
