@@ -3,7 +3,6 @@
 use amplifier_session_core::{ErrorKind, Result};
 use reqwest::{Client, Response, Url};
 
-pub use amplifier_session_http::plain_http_address;
 pub(crate) use amplifier_session_http::{
     ALLOW_HTTP, ClientOptions, address, check_key_is_safe, is_loopback, parse_url,
 };

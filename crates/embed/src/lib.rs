@@ -31,10 +31,10 @@ pub mod wrappers;
 pub use amplifier_session_core::Secret;
 #[cfg(feature = "azure-openai")]
 pub use amplifier_session_entra::EntraIdentity;
+#[cfg(feature = "openai")]
+pub use amplifier_session_http::plain_http_address;
 #[cfg(feature = "azure-openai")]
 pub use azure_openai::{AzureOpenAiConfig, AzureOpenAiEmbedding, AzureSignIn};
-#[cfg(feature = "openai")]
-pub use http::plain_http_address;
 pub use local::LocalEmbedding;
 pub use named::{Configured, PROVIDERS, check_provider, provider, provider_from_env};
 #[cfg(feature = "openai")]
