@@ -105,8 +105,8 @@ pub(crate) use user::{RenameArgs, UserAction, UserArgs};
 pub(crate) use verify::VerifyArgs;
 #[cfg(feature = "watch")]
 pub(crate) use watch::{
-    COMPARE_EVERY, InstallServiceArgs, LogFormat, ServiceAction, ServiceArgs, StatusArgs, WatchAction,
-    WatchArgs, WatchedArgs,
+    InstallServiceArgs, LogFormat, ServiceAction, ServiceArgs, StatusArgs, WatchAction, WatchArgs,
+    WatchedArgs,
 };
 
 const ABOUT: &str = "Stores and searches the sessions of AI agents";

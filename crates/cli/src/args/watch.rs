@@ -45,7 +45,7 @@ pub(crate) enum WatchAction {
 }
 
 /// How often all sessions are compared by default, in minutes.
-pub(crate) const COMPARE_EVERY: u64 = 10;
+const COMPARE_EVERY: u64 = 10;
 
 /// The options that `watch` and `watch service install` share.
 #[derive(Debug, Args)]
@@ -76,6 +76,23 @@ pub(crate) struct WatchedArgs {
     /// Serve metrics for Prometheus at this address of this machine, for example 127.0.0.1:9187
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[cfg(feature = "server")]
+impl WatchedArgs {
+    /// The folders `root`, without other options.
+    pub(crate) fn of_roots(root: Vec<PathBuf>) -> Self {
+        Self {
+            root,
+            also_store: Vec::new(),
+            exclude: Vec::new(),
+            events: None,
+            compare_every: COMPARE_EVERY,
+            poll: None,
+            push: PushArgs::default(),
+            metrics: None,
+        }
+    }
 }
 
 /// The format of messages.

@@ -7,7 +7,6 @@ mod push;
 
 use std::{
     future::Future,
-    path::PathBuf,
     pin::Pin,
     sync::{Arc, Once},
     time::Duration,
@@ -29,7 +28,7 @@ use self::{messages::WatchMessages, metrics::Metrics};
 use super::notify;
 use crate::{
     app::App,
-    args::{COMPARE_EVERY, LogFormat, PushArgs, WatchArgs, WatchedArgs},
+    args::{LogFormat, WatchArgs, WatchedArgs},
     failure::{Failure, Outcome, say_with_time as say},
     program,
     roots::roots,
@@ -82,20 +81,11 @@ fn ended(error: Error, program: &str) -> Failure {
 #[cfg(feature = "server")]
 pub(super) fn beside(
     app: &App,
-    root: Vec<PathBuf>,
+    root: Vec<std::path::PathBuf>,
     storage: SessionStorage,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<impl Future<Output = Result<(), Failure>> + Send + 'static, Failure> {
-    let args = WatchedArgs {
-        root,
-        also_store: Vec::new(),
-        exclude: Vec::new(),
-        events: None,
-        compare_every: COMPARE_EVERY,
-        poll: None,
-        push: PushArgs::default(),
-        metrics: None,
-    };
+    let args = WatchedArgs::of_roots(root);
     let (options, url) = (options(app, &args)?, app.store_url()?);
     let user = app.who()?.0.user_id;
     let open: WatchedStore = Arc::new(move || {
