@@ -26,6 +26,8 @@ fn openapi() -> Value {
     }
     let mut schemas = response_schemas();
     schemas.insert("Problem".to_owned(), problem_schema());
+    // That of each operation of the API.
+    schemas.insert("Request".to_owned(), json!({"type": "object"}));
     json!({
         "openapi": "3.1.0",
         "info": {

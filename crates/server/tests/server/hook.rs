@@ -140,8 +140,8 @@ async fn posted_events_that_the_log_lacks_are_kept() {
     for at in 1..4 {
         post(&server, "tool:pre", &data(at)).await;
     }
-    let log = vec![RawJson::from(logged("session:start", &data(9)).as_str())];
-    let target = target_of("ana", "-srv-shop", "s1");
-    server.storage.ingestion().sync_event_lines(&target, SyncLines::whole(log)).await.unwrap();
+    let log = logged("session:start", &data(9)).into_bytes();
+    let put = server.ana("PUT", "/v1/sessions/s1/events?from=0&whole");
+    put.body("application/jsonl", log).send().await.ok();
     assert_eq!((events(&server).await.len(), superseded(&server).await), (1, 3));
 }
