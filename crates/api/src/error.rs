@@ -142,7 +142,7 @@ pub enum InvalidRequest {
     },
     /// A request of another program can't be read, or has a field that this version does not know.
     Unreadable {
-        /// What is wrong with it.
+        /// The reason why it is refused.
         reason: String,
     },
     /// The answer does not fit into the budget, even without any item.

@@ -7,7 +7,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const VERSION_HEADER: &str = "x-amplifier-sessions-version";
 
 /// Whether programs with these versions can exchange sessions: they are at most one release apart. Other differences of
-/// a version, such as patches, do not count. What is no version at all can't.
+/// a version, such as patches, do not count. A text that is not a version is not compatible with any.
 #[must_use]
 pub fn work_together(one: &str, other: &str) -> bool {
     match (release(one), release(other)) {

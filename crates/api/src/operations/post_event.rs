@@ -26,7 +26,7 @@ pub struct PostEventRequest {
     pub data: Map<String, Value>,
 }
 
-/// What became of an event.
+/// The result of posting an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -43,7 +43,7 @@ pub enum PostedStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PostEventResponse {
-    /// What became of it.
+    /// The result.
     pub status: PostedStatus,
     /// Its session.
     pub session_id: Option<SessionId>,

@@ -27,7 +27,7 @@ use crate::{
 
 /// The time in which a server answers that waits for changes.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The time between changes and the next request. What changes meanwhile is taken together.
+/// The pause after changes, so that those that follow soon are taken together.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The waits after failures: the first, and the longest.
 const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));

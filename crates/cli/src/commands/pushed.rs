@@ -1,4 +1,4 @@
-//! What was sent to servers, for people and programs.
+//! The results of sending sessions to servers, for people and programs.
 
 use std::{fmt, io};
 
@@ -18,7 +18,7 @@ use crate::{
 /// At most this many sessions are listed.
 const LISTED: usize = 10;
 
-/// What one server got, as JSON: `to`, and the fields of the report or an `error`.
+/// The result of sending to one server, as JSON: `to`, and the fields of the report or an `error`.
 #[derive(Debug, Serialize)]
 pub(super) struct PushedTo {
     to: String,

@@ -39,7 +39,7 @@ const LISTED: usize = 10;
 struct SyncView<'a> {
     #[serde(flatten)]
     report: &'a SyncReport,
-    /// What servers got.
+    /// The results of sending to servers.
     #[serde(skip_serializing_if = "is_empty")]
     push: &'a [PushedTo],
 }
