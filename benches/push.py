@@ -3,10 +3,14 @@
 
     benches/push.py --bin target/release/amplifier-sessions live [--lines 200]
     benches/push.py --bin target/release/amplifier-sessions append [--megabytes 200]
+    benches/push.py --bin target/release/amplifier-sessions first --root DIR [--rounds 3]
+    benches/push.py --bin target/release/amplifier-sessions vanish [--seconds 60]
     benches/push.py --bin target/release/amplifier-sessions kill [--rounds 50] [--users 20]
 
 `live` appends lines while `watch --push` runs, and takes the time until /v1/live announces each of them to another client.
 `append` pushes a large session, appends a line to it, pushes again, and prints the bytes that were sent.
+`first` stores the sessions of DIR (a folder that contains projects/) in a new store, and pushes them to an empty server.
+`vanish` kills the server for a while, when machines push, another follows, and all go on to write, and fails if they do not catch up.
 `kill` kills the server at a random moment while many users push at the same time, again and again, and fails if a line is lost
 whose push was acknowledged, or if one is there twice.
 
@@ -182,6 +186,81 @@ def append(args, folder, rng):
     return second["messages"] == 1 and second["bytes"] < 10_000 and same
 
 
+def first(args, folder, rng):
+    """The rate of a first push, as a share of the rate of a first sync."""
+    shares = []
+    for number in range(args.rounds):
+        server = Server(Home(args.bin, folder / f"server-{number}", "host"))
+        laptop, token = Home(args.bin, folder / f"laptop-{number}", "ana"), server.token("ana")
+
+        def timed(*arguments):
+            begun = time.monotonic()
+            printed = laptop.run("--json", "sync", "--root", args.root, *arguments, token=token).stdout
+            return time.monotonic() - begun, json.loads(printed)
+
+        stored, _ = timed()
+        unchanged, _ = timed()
+        pushed, printed = timed("--push", server.url)
+        messages = printed["push"][0]["messages"]
+        server.kill()
+        shares.append(stored / (pushed - unchanged))
+        print(
+            f"{messages:,} messages: sync {stored:.1f} s ({messages / stored:,.0f} a second), "
+            f"push {pushed - unchanged:.1f} s ({messages / (pushed - unchanged):,.0f} a second), {shares[-1]:.2f} of the rate"
+        )
+    return statistics.median(shares) >= 0.7
+
+
+def vanish(args, folder, rng):
+    server = Server(Home(args.bin, folder / "server", "host"))
+    laptops = [Home(args.bin, folder / f"u{number}", f"u{number}") for number in range(args.users)]
+    tokens = [server.token(home.user) for home in laptops]
+    other = Home(args.bin, folder / "other", laptops[0].user)
+    written = {home.user: {f"{home.user}-s{number}": [] for number in range(3)} for home in laptops}
+
+    def write(seconds):
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            for home in laptops:
+                session = rng.choice(list(written[home.user]))
+                text = line(rng)
+                written[home.user][session].append(text.strip())
+                with open(home.transcript(session), "a") as transcript:
+                    transcript.write(text)
+            time.sleep(0.2)
+
+    def caught_up():
+        stored = all(server.home.lines(user) == sessions for user, sessions in written.items())
+        return stored and other.lines(other.user) == written[other.user]
+
+    write(1)
+    log = open(folder / "log", "w")
+    running = [home.start("watch", "--root", home.root, "--push", server.url, token=token, stderr=log) for home, token in zip(laptops, tokens)]
+    # `other` has no session folders of its own.
+    following = other.start("copy", "--from", server.url, "--to", f"sqlite:{other.store}", "--follow", token=tokens[0], stderr=log)
+    try:
+        write(10)
+        server.kill()
+        write(args.seconds)
+        before = sum(len(lines) for sessions in written.values() for lines in sessions.values())
+        server.start()
+        write(5)
+        begun = time.monotonic()
+        while not caught_up():
+            if time.monotonic() > begun + 180:
+                raise SystemExit(f"machines have not caught up after 3 minutes: {(folder / 'log').read_text()[-2000:]}")
+            time.sleep(0.2)
+        took = time.monotonic() - begun
+    finally:
+        for process in [*running, following]:
+            process.terminate()
+        for process in [*running, following]:
+            process.wait(30)
+        server.kill()
+    print(f"{len(laptops)} machines wrote {before:,} lines until the server came back after {args.seconds} s; {took + 5:.1f} s later, it had all lines once, and so had the machine that follows.")
+    return True
+
+
 def kill(args, folder, rng):
     server = Server(Home(args.bin, folder / "server", "host"))
     homes = [Home(args.bin, folder / f"u{number}", f"u{number}") for number in range(args.users)]
@@ -237,6 +316,12 @@ def main():
     modes = parser.add_subparsers(dest="mode", required=True)
     modes.add_parser("live").add_argument("--lines", type=int, default=200)
     modes.add_parser("append").add_argument("--megabytes", type=int, default=200)
+    pushing = modes.add_parser("first")
+    pushing.add_argument("--root", required=True, type=os.path.abspath)
+    pushing.add_argument("--rounds", type=int, default=3)
+    vanishing = modes.add_parser("vanish")
+    vanishing.add_argument("--seconds", type=int, default=60)
+    vanishing.add_argument("--users", type=int, default=8)
     killing = modes.add_parser("kill")
     killing.add_argument("--rounds", type=int, default=50)
     killing.add_argument("--users", type=int, default=20)
@@ -244,7 +329,7 @@ def main():
     args = parser.parse_args()
     args.bin = os.path.abspath(args.bin)
     with tempfile.TemporaryDirectory() as name:
-        is_right = {"live": live, "append": append, "kill": kill}[args.mode](args, pathlib.Path(name), random.Random(args.seed))
+        is_right = {"live": live, "append": append, "first": first, "vanish": vanish, "kill": kill}[args.mode](args, pathlib.Path(name), random.Random(args.seed))
     raise SystemExit(0 if is_right else 1)
 
 
