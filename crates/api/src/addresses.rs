@@ -38,6 +38,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::messages`].
+    #[crate::compiled_here]
     pub async fn addressed(&self, scope: Reach, address: &str) -> Result<Addressed, ApiError> {
         self.find(&self.caller.scope(scope)?, address, &mut Vec::new()).await
     }

@@ -137,6 +137,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// Errors of the store.
+    #[crate::compiled_here]
     pub async fn only_others(&self, scope: &Scope) -> Result<Option<Notice>, ApiError> {
         let (Scope::User(user), Ok(everyone)) = (scope, self.caller.scope(Reach::All)) else {
             return Ok(None);

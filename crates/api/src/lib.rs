@@ -58,6 +58,9 @@ pub mod zone;
 use std::path::Path;
 
 use amplifier_session_core::SessionStorage;
+/// Compiles the body of an async function in this crate. Without it, each crate that awaits the function compiles its body, and
+/// those of the functions that it awaits, once more.
+pub(crate) use async_recursion::async_recursion as compiled_here;
 use jiff::Zoned;
 
 pub use access::{AccessRight, ApiCaller, Reach};

@@ -89,6 +89,7 @@ pub async fn names<'a>(
 /// # Errors
 ///
 /// Errors of the store.
+#[crate::compiled_here]
 pub async fn names_of(
     storage: &SessionStorage,
     scope: &Scope,

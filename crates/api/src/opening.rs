@@ -17,6 +17,7 @@ pub fn read_only(storage: &SessionStorage, place: CallerPlace<'_>) -> Option<Not
 /// # Errors
 ///
 /// [`ApiError::NotTheUser`] if the store refuses the rows of the caller; errors of the store.
+#[crate::compiled_here]
 pub async fn other_user(storage: &SessionStorage, caller: &ApiCaller) -> Result<Option<Notice>, ApiError> {
     let user = caller.user();
     let is_other = |other: &UserId| other != user;

@@ -24,6 +24,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// `Validation` if several projects match; [`InvalidRequest::RelativeFolder`]; errors of the store.
+    #[crate::compiled_here]
     pub async fn project(
         &self,
         scope: &Scope,
@@ -49,6 +50,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`InvalidRequest::RelativeFolder`]; errors of the store.
+    #[crate::compiled_here]
     pub async fn named_projects(
         &self,
         scope: &Scope,
@@ -199,6 +201,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// Errors of the store.
+    #[crate::compiled_here]
     pub async fn unknown_names(
         &self,
         scope: &Scope,
@@ -242,6 +245,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Self::project`] and [`Self::repositories`].
+    #[crate::compiled_here]
     pub async fn sessions_of(
         &self,
         scope: &Scope,

@@ -30,6 +30,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError::MissingRight`] without the right to write; errors of the store.
+    #[crate::compiled_here]
     pub async fn refresh(&self, sources: &RefreshSources) -> Result<Option<Refreshed>, ApiError> {
         self.caller.scope_of_changes(AccessRight::Write)?;
         let (storage, user) = (self.storage, self.caller.user());
@@ -65,6 +66,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError::MissingRight`] without the right to write; errors of the store.
+    #[crate::compiled_here]
     pub async fn embed_pending(&self, sessions: &[SessionId]) -> Result<(), ApiError> {
         self.caller.scope_of_changes(AccessRight::Write)?;
         for session in sessions {

@@ -18,6 +18,7 @@ impl Api<'_> {
     ///
     /// `Validation` if several repositories match; [`InvalidRequest::NoRepository`];
     /// [`InvalidRequest::RelativeFolder`]; errors of the store.
+    #[crate::compiled_here]
     pub async fn repositories(&self, scope: &Scope, typed: &str) -> Result<BTreeSet<Repository>, ApiError> {
         let address = Repository::of_address(typed).map_or_else(|| Repository::new(typed), Ok)?;
         if !is_folder(typed) {

@@ -62,6 +62,7 @@ impl Estimated {
     /// # Errors
     ///
     /// Errors of the store.
+    #[crate::compiled_here]
     pub async fn of(storage: &SessionStorage, sessions: &[Session]) -> Result<Self> {
         Ok(Self(storage.sessions().estimated_dates(sessions).await?))
     }

@@ -21,6 +21,10 @@ mod server;
 mod tools;
 mod words;
 
+/// Compiles the body of an async function in this crate, with what it needs of rmcp. Without it, each crate that awaits the
+/// function does.
+pub(crate) use async_recursion::async_recursion as compiled_here;
+
 pub use access::{AccessError, OpenedSessions, SessionAccess, StoreUse};
 #[cfg(feature = "http")]
 pub use over_http::answer_http;

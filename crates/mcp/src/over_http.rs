@@ -15,6 +15,7 @@ use crate::ToolServer;
 
 /// Answers a request whose host, origin and size were checked. Tools send nothing before their result, so the answer is
 /// one JSON text and no stream. Dropping the future cancels the call.
+#[crate::compiled_here]
 pub async fn answer_http(server: ToolServer, request: Request<Vec<u8>>) -> Response<Vec<u8>> {
     let most = request.body().len();
     let config = StreamableHttpServerConfig::default()

@@ -29,10 +29,11 @@ const LAST_CALLS: Duration = Duration::from_millis(600);
 /// # Errors
 ///
 /// If the client does not speak the protocol, or the streams fail.
+#[crate::compiled_here]
 pub async fn serve(
     server: ToolServer,
-    input: impl AsyncRead + Send + Unpin + 'static,
-    output: impl AsyncWrite + Send + Unpin + 'static,
+    input: Box<dyn AsyncRead + Send + Unpin>,
+    output: Box<dyn AsyncWrite + Send + Unpin>,
 ) -> Result<(), ServeError> {
     let ended = Arc::new(Notify::new());
     let input = WatchedInput { input, ended: ended.clone() };

@@ -143,6 +143,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn changes(&self, request: &ChangesRequest) -> Result<ApiAnswer<ChangesResponse>, ApiError> {
         self.wait_for_changes(request, Duration::ZERO).await
     }
@@ -153,6 +154,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Self::changes`].
+    #[crate::compiled_here]
     pub async fn wait_for_changes(
         &self,
         request: &ChangesRequest,

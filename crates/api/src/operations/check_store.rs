@@ -98,6 +98,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn check_store(
         &self,
         request: &CheckStoreRequest,

@@ -105,6 +105,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; `SessionNotFound` if there is no such session;
     /// `Validation` if there are several, or if it has no such turn or message; errors of the store.
+    #[crate::compiled_here]
     pub async fn context(&self, request: &ContextRequest) -> Result<ApiAnswer<ContextResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();

@@ -145,6 +145,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the
     /// store.
+    #[crate::compiled_here]
     pub async fn delete_preview(
         &self,
         request: &DeletePreviewRequest,
@@ -175,6 +176,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError::MissingRight`] without the right to delete; errors of the store before the first session is deleted.
+    #[crate::compiled_here]
     pub async fn delete(&self, request: &DeleteRequest) -> Result<ApiAnswer<DeleteResponse>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
         let (mut sessions, mut failed) = (Vec::new(), Vec::new());

@@ -74,6 +74,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or the right to write is missing; `Validation` if a text is too long;
     /// `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn edit(&self, request: &EditRequest) -> Result<ApiAnswer<ChangedView>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Write)?;
         request.check()?;

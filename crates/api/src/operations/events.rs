@@ -190,6 +190,7 @@ impl EventReader {
     /// # Errors
     ///
     /// Errors of the store.
+    #[crate::compiled_here]
     pub async fn next(&mut self) -> Result<Option<EventView>, ApiError> {
         let (storage, events, short_ids, with_lines) = match &mut self.events {
             UnreadEvents::Answered(events) => return Ok(events.next()),
@@ -227,6 +228,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn events(&self, request: &EventsRequest) -> Result<ApiAnswer<EventsResponse>, ApiError> {
         let ApiAnswer { response: mut reader, notices } = self.read_events(request).await?;
         let mut events = Vec::new();
@@ -241,6 +243,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::events`].
+    #[crate::compiled_here]
     pub async fn read_events(&self, request: &EventsRequest) -> Result<ApiAnswer<EventReader>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();

@@ -36,6 +36,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; `SessionNotFound`; `StorageIo` with the cause if
     /// `out` fails; errors of the store.
+    #[crate::compiled_here]
     pub async fn export(
         &self,
         request: &ExportRequest,

@@ -94,6 +94,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn files(&self, request: &FilesRequest) -> Result<ApiAnswer<FilesResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         request.check()?;

@@ -89,6 +89,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn gaps(&self, request: &GapsRequest) -> Result<ApiAnswer<GapsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();

@@ -49,6 +49,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found;
     /// errors of the store.
+    #[crate::compiled_here]
     pub async fn ignore_secrets(
         &self,
         request: &IgnoreSecretsRequest,

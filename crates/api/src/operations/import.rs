@@ -24,6 +24,7 @@ impl Api<'_> {
     /// [`ApiError::MissingRight`] without the right to write, to delete if sessions are replaced, and to administer the
     /// store for sessions of all users; `Validation` (`archive`) if it is not an archive; errors of the store. The
     /// sessions before an error are imported.
+    #[crate::compiled_here]
     pub async fn import(
         &self,
         request: &ImportRequest,

@@ -152,6 +152,7 @@ impl Api<'_> {
     /// (`start_sequence`) if the lines begin after the stored ones, or if a metadata file is invalid; errors of the
     /// store. Then nothing is stored, except if only the numbers of stored rows could not be read; the request can be
     /// repeated in any case. If only vectors can't be made, [`Notice::VectorsNotMade`] says so.
+    #[crate::compiled_here]
     pub async fn ingest(&self, request: &IngestRequest) -> Result<ApiAnswer<IngestResponse>, ApiError> {
         self.caller.scope_of_changes(AccessRight::Write)?;
         request.check()?;

@@ -70,6 +70,7 @@ impl Api<'_> {
     /// [`ApiError`] if the request is invalid or asks for too much, with
     /// [`NamesEvent`](crate::InvalidRequest::NamesEvent) if the address names an event; `SessionNotFound` if there is
     /// no such session, and `Validation` if there are several; errors of the store.
+    #[crate::compiled_here]
     pub async fn messages(&self, request: &MessagesRequest) -> Result<ApiAnswer<MessagesResponse>, ApiError> {
         let address = &request.lines.session;
         let scope = self.caller.scope(request.lines.scope)?;

@@ -58,6 +58,7 @@ impl Api<'_> {
     ///
     /// [`ApiError::MissingRight`] without the right to write; `Validation` if the event has no name, states no time, or
     /// names a session that is no id; errors of the store.
+    #[crate::compiled_here]
     pub async fn post_event(
         &self,
         request: &PostEventRequest,

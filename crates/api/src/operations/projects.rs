@@ -62,6 +62,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn projects(&self, request: &ProjectsRequest) -> Result<ApiAnswer<ProjectsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();

@@ -130,6 +130,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or the right to delete is missing; `SessionNotFound`; errors of the
     /// store.
+    #[crate::compiled_here]
     pub async fn prune_preview(
         &self,
         request: &PrunePreviewRequest,
@@ -158,6 +159,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError::MissingRight`] without the right to delete; errors of the store.
+    #[crate::compiled_here]
     pub async fn prune(&self, request: &PruneRequest) -> Result<ApiAnswer<PruneResponse>, ApiError> {
         self.caller.scope_of_changes(AccessRight::Delete)?;
         let user = self.caller.user();

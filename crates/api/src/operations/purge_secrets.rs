@@ -67,6 +67,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::purge_secrets`].
+    #[crate::compiled_here]
     pub async fn purge_secrets_preview(
         &self,
         request: &PurgePreviewRequest,
@@ -91,6 +92,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found;
     /// errors of the store. If it is interrupted, repeating it completes it.
+    #[crate::compiled_here]
     pub async fn purge_secrets(
         &self,
         request: &PurgeSecretsRequest,

@@ -57,6 +57,7 @@ impl Api<'_> {
     ///
     /// [`ApiError::MissingRight`] without the right to read, and to administer the store for a session of another user;
     /// `SessionNotFound`; `Conflict` (retryable) if rows are replaced meanwhile; errors of `sink` and of the store.
+    #[crate::compiled_here]
     pub async fn read_rows(
         &self,
         request: &ReadRowsRequest,

@@ -160,6 +160,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn recent(&self, request: &RecentRequest) -> Result<ApiAnswer<RecentResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         request.check(self.now)?;

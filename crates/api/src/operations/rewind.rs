@@ -111,6 +111,7 @@ impl Api<'_> {
     ///
     /// [`ApiError::MissingRight`] without the right to delete; `SessionNotFound`; `Rewind` if the turns can't be
     /// removed; errors of the store.
+    #[crate::compiled_here]
     pub async fn rewind_preview(
         &self,
         request: &RewindPreviewRequest,
@@ -133,6 +134,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Self::rewind_preview`]; `Rewind` if more would be removed than [`RewindRequest::at_most`].
+    #[crate::compiled_here]
     pub async fn rewind(&self, request: &RewindRequest) -> Result<ApiAnswer<RewindResponse>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
         let id = &request.session_id;

@@ -60,6 +60,7 @@ impl Api<'_> {
     ///
     /// [`ApiError::MissingRight`] without the right to read or to write, and to administer the store for the sessions
     /// of another user; [`ApiError::Invalid`]; errors of the store.
+    #[crate::compiled_here]
     pub async fn row_extents(&self, request: &RowExtentsRequest) -> Result<ApiAnswer<ExtentPage>, ApiError> {
         request.check()?;
         let user = self.owner_of_rows(request.user.as_ref(), &[AccessRight::Read, AccessRight::Write])?;

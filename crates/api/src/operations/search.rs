@@ -164,6 +164,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store and the embedding provider.
+    #[crate::compiled_here]
     pub async fn search(&self, request: &SearchRequest) -> Result<ApiAnswer<SearchResponse>, ApiError> {
         let mut notices = Vec::new();
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;
@@ -255,6 +256,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::search`].
+    #[crate::compiled_here]
     pub async fn search_options(
         &self,
         request: &SearchRequest,

@@ -44,6 +44,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::search`].
+    #[crate::compiled_here]
     pub async fn search_superseded(
         &self,
         request: &SearchRequest,

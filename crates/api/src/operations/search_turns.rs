@@ -98,6 +98,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::search`].
+    #[crate::compiled_here]
     pub async fn search_turns(&self, request: &SearchRequest) -> Result<ApiAnswer<TurnsResponse>, ApiError> {
         let mut notices = Vec::new();
         let query = self.resolved_query(request.read(self.now, &mut notices)?, &mut notices).await?;

@@ -40,6 +40,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; `Validation` (`vector`) if the vector is zero, is not
     /// finite, or has other dimensions than those of the store; errors of the store.
+    #[crate::compiled_here]
     pub async fn search_vector(
         &self,
         request: &VectorSearchRequest,

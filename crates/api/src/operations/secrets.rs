@@ -137,10 +137,11 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request asks for too much; `SessionNotFound`; `Unsupported` if secrets can't be found;
     /// errors of the store.
-    pub async fn secrets(
-        &self,
-        request: &SecretsRequest,
-        on_searched: OnSearched<'_>,
+    #[crate::compiled_here]
+    pub async fn secrets<'a>(
+        &'a self,
+        request: &'a SecretsRequest,
+        on_searched: OnSearched<'a>,
     ) -> Result<ApiAnswer<SecretsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
@@ -181,6 +182,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Self::secrets`].
+    #[crate::compiled_here]
     pub async fn list_secrets(
         &self,
         request: &SecretsRequest,

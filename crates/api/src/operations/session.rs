@@ -42,6 +42,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request asks for too much; `SessionNotFound` if there is no such session, and `Validation`
     /// if there are several; errors of the store.
+    #[crate::compiled_here]
     pub async fn session(&self, request: &SessionRequest) -> Result<ApiAnswer<SessionResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();

@@ -51,6 +51,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::messages`], with [`NamesMessage`](crate::InvalidRequest::NamesMessage) if the address names a message.
+    #[crate::compiled_here]
     pub async fn session_events(
         &self,
         request: &SessionEventsRequest,

@@ -53,6 +53,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the right to write is missing; `Validation` if the name of a team or of the organisation is
     /// empty; `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn share(&self, request: &ShareRequest) -> Result<ApiAnswer<ChangedView>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Write)?;
         let mut notices = Vec::new();

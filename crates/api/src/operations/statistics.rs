@@ -101,6 +101,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn statistics(
         &self,
         request: &StatisticsRequest,

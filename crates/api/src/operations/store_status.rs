@@ -43,6 +43,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn store_status(
         &self,
         request: &StoreStatusRequest,

@@ -59,6 +59,7 @@ impl Api<'_> {
     ///
     /// [`InvalidRequest::WrongSummary`] for the first summary that is invalid; [`ApiError::MissingRight`] without the
     /// right to write; errors of the store.
+    #[crate::compiled_here]
     pub async fn summaries(
         &self,
         request: &SummariesRequest,

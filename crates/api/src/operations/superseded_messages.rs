@@ -155,6 +155,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn superseded_messages(
         &self,
         request: &SupersededMessagesRequest,

@@ -52,6 +52,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid, or if the right to write is missing (without tags, to read);
     /// `Validation` if a tag is empty, too long, or has control characters; `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn tag(&self, request: &TagRequest) -> Result<ApiAnswer<ChangedView>, ApiError> {
         let scope = if request.is_change() {
             self.caller.scope_of_changes(AccessRight::Write)?

@@ -42,6 +42,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn tags(&self, request: &TagsRequest) -> Result<ApiAnswer<TagsResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();

@@ -88,6 +88,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// As [`Api::search`].
+    #[crate::compiled_here]
     pub async fn timeline(&self, request: &TimelineRequest) -> Result<ApiAnswer<TimelineResponse>, ApiError> {
         let mut notices = Vec::new();
         let now = request.query.filter.now(self.now)?;

@@ -53,6 +53,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the request is invalid or asks for too much; `SessionNotFound` if there is no such session;
     /// `Validation` if there are several, or if it has no such turn or message; errors of the store.
+    #[crate::compiled_here]
     pub async fn turn(&self, request: &TurnRequest) -> Result<ApiAnswer<TurnResponse>, ApiError> {
         const FIELDS: PlaceFields = PlaceFields::Turn;
         let scope = self.caller.scope(request.scope)?;

@@ -59,6 +59,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn users(&self, request: &UsersRequest) -> Result<ApiAnswer<UsersResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let own = self.caller.scope(Reach::Own)?;
@@ -86,6 +87,7 @@ impl Api<'_> {
     ///
     /// [`ApiError::MissingRight`] without the right to administer; `Conflict` if both users have a session or an event
     /// with the same id: then nothing is changed; errors of the store.
+    #[crate::compiled_here]
     pub async fn rename_user(
         &self,
         request: &RenameUserRequest,

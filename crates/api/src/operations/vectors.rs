@@ -98,6 +98,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; errors of the store.
+    #[crate::compiled_here]
     pub async fn vector_status(
         &self,
         request: &VectorStatusRequest,
@@ -112,6 +113,7 @@ impl Api<'_> {
     /// # Errors
     ///
     /// [`ApiError`] if the request asks for too much; `SessionNotFound`; errors of the store.
+    #[crate::compiled_here]
     pub async fn session_vectors(
         &self,
         request: &SessionVectorsRequest,
@@ -138,10 +140,11 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if a right is missing or the request is invalid; `Unsupported` without a model; errors of the
     /// store. If the model fails, the response has the reason.
-    pub async fn make_vectors(
-        &self,
-        request: &EmbedRequest,
-        on_embedded: OnEmbedded<'_>,
+    #[crate::compiled_here]
+    pub async fn make_vectors<'a>(
+        &'a self,
+        request: &'a EmbedRequest,
+        on_embedded: OnEmbedded<'a>,
     ) -> Result<ApiAnswer<EmbedResponse>, ApiError> {
         let right = if request.everything { AccessRight::Admin } else { AccessRight::Write };
         let scope = self.caller.scope_of_changes(right)?;
@@ -163,6 +166,7 @@ impl Api<'_> {
     ///
     /// [`ApiError`] if the right to read is missing or the request is invalid; `Unsupported` without a model; errors of
     /// the store.
+    #[crate::compiled_here]
     pub async fn estimate_vectors(
         &self,
         request: &EmbedRequest,

@@ -49,6 +49,7 @@ impl RowWriting {
     ///
     /// `Validation` (`archive`) if it is not a stream of sessions that this version can read; errors of the store. What
     /// was stored before stays, and can be sent again.
+    #[crate::compiled_here]
     pub async fn put(&mut self, bytes: Vec<u8>) -> Result<(), ApiError> {
         Ok(self.intake.put(bytes).await?)
     }
@@ -58,6 +59,7 @@ impl RowWriting {
     /// # Errors
     ///
     /// As [`Self::put`].
+    #[crate::compiled_here]
     pub async fn finish(self) -> Result<WriteRowsResponse, ApiError> {
         Ok(WriteRowsResponse { sessions: self.intake.finish().await? })
     }
@@ -72,6 +74,7 @@ impl Api<'_> {
     ///
     /// [`ApiError::MissingRight`] without the right to write, and to administer the store for the sessions of another
     /// user; errors of the store.
+    #[crate::compiled_here]
     pub async fn write_rows(&self, request: &WriteRowsRequest) -> Result<RowWriting, ApiError> {
         let owner = self.owner_of_rows(request.user.as_ref(), &[AccessRight::Write])?;
         if !request.dry_run {

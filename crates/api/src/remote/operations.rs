@@ -99,11 +99,12 @@ macro_rules! operations {
             /// # Errors
             ///
             /// [`InvalidRequest::Unreadable`](crate::InvalidRequest::Unreadable); errors of the operation.
+            #[crate::compiled_here]
             pub async fn answer(self, api: &Api<'_>, request: &Value) -> Result<Vec<u8>, ApiError> {
                 match self {
                     $(Self::$operation => {
                         let asked: $request = read_request(request)?;
-                        let answer = Box::pin(api.$name(&asked)).await?;
+                        let answer = api.$name(&asked).await?;
                         json(&OperationAnswer::new(api, request, answer))
                     })*
                 }
@@ -117,6 +118,7 @@ macro_rules! operations {
                 /// # Errors
                 ///
                 /// Those of the operation; errors of the connection.
+                #[crate::compiled_here]
                 pub async fn $name(&self, request: &$request) -> Result<ApiAnswer<$response>, ApiError> {
                     match self {
                         Self::Here(api) => api.$name(request).await,

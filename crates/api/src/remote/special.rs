@@ -20,6 +20,7 @@ impl AnyApi<'_> {
     /// # Errors
     ///
     /// Those of the operation; errors of the connection.
+    #[crate::compiled_here]
     pub async fn read_events(&self, request: &EventsRequest) -> Result<ApiAnswer<EventReader>, ApiError> {
         match self {
             Self::Here(api) => api.read_events(request).await,
@@ -51,6 +52,7 @@ impl AnyApi<'_> {
     /// # Errors
     ///
     /// Those of the operation; errors of the connection.
+    #[crate::compiled_here]
     pub async fn export(
         &self,
         request: &ExportRequest,

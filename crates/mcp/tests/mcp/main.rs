@@ -90,7 +90,8 @@ impl RawClient {
     pub(crate) fn new(server: ToolServer) -> Self {
         let (mine, its) = duplex(1 << 20);
         let (input, output) = split(its);
-        let served = tokio::spawn(async move { serve(server, input, output).await.unwrap() });
+        let served =
+            tokio::spawn(async move { serve(server, Box::new(input), Box::new(output)).await.unwrap() });
         let (read, write) = split(mine);
         Self { write, read: BufReader::new(read), served, next: 100 }
     }

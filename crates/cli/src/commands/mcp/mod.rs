@@ -32,7 +32,7 @@ async fn serve_agent(app: &App) -> Result<Outcome, Failure> {
     let input = pipes::input(&app.environment)?;
     let (output, written) = pipes::output(&app.environment)?;
     tokio::select! {
-        served = serve(server, input, output) => served?,
+        served = serve(server, Box::new(input), Box::new(output)) => served?,
         // The client is gone, but another program has its end of the pipe.
         () = parent.gone() => {}
         // The client reads no answers any more.
