@@ -54,6 +54,8 @@ pub(crate) struct WriteLease<'a> {
 pub(crate) enum Expected {
     /// This version; `None` if the session must not exist.
     Exactly(Option<Version>),
+    /// This version, if the session exists.
+    IfStored(Version),
     Any,
 }
 
@@ -62,6 +64,7 @@ impl Expected {
         let found = found.filter(|document| document.committed).map(|document| &document.version);
         error::check(match self {
             Self::Exactly(version) => version.as_ref().map(|version| &version.0) == found,
+            Self::IfStored(version) => found.is_none_or(|found| *found == version.0),
             Self::Any => true,
         })
     }

@@ -5,8 +5,8 @@ use std::future::ready;
 use amplifier_session_core::{
     Result, Scope,
     backend::{
-        Deletion, RowCounts, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions,
-        StoredSession, StoredSyncState, Version,
+        Deletion, RowCounts, SessionChange, SessionCursor, SessionDeletion, SessionName, SessionQuery,
+        Sessions, StoredSession, StoredSyncState, Version,
     },
     model::{Session, SessionId, SessionKey, Timestamp, UserId},
     search::SessionFilter,
@@ -113,8 +113,8 @@ impl Sessions for CosmosBackend {
         stream::iter(changes).then(|change| write::write(&self.0, change)).collect().await
     }
 
-    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
-        let deleted = stream::iter(keys).then(|key| write::delete(&self.0, key));
+    async fn delete_sessions(&self, sessions: &[SessionDeletion]) -> Deletion {
+        let deleted = stream::iter(sessions).then(|session| write::delete(&self.0, session));
         Deletion::complete(deleted.collect().await)
     }
 

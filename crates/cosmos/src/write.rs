@@ -7,8 +7,8 @@ use std::{
 
 use amplifier_session_core::{
     Result,
-    backend::{SessionChange, Version},
-    model::{Message, Retimed, SessionKey, StoredEvent},
+    backend::{SessionChange, SessionDeletion, Version},
+    model::{Message, Retimed, StoredEvent},
     text::Analyzer,
 };
 use serde::Deserialize;
@@ -243,9 +243,11 @@ async fn delete_chunks(store: &Store, partition: &str, select: Select) -> Result
 }
 
 /// Deletes a session. Returns whether reads showed it.
-pub(crate) async fn delete(store: &Store, key: &SessionKey) -> Result<bool> {
+pub(crate) async fn delete(store: &Store, session: &SessionDeletion) -> Result<bool> {
+    let key = &session.key;
     let _lock = store.locks.lock(key).await;
-    match WriteLease::begin(store, key, &Expected::Any, None).await? {
+    let expected = session.expected.clone().map_or(Expected::Any, Expected::IfStored);
+    match WriteLease::begin(store, key, &expected, None).await? {
         Some(lease) => {
             let existed = lease.document.committed;
             complete_deletion(store, lease, existed).await.map(|()| existed)

@@ -12,9 +12,10 @@ use amplifier_session_core::{
         Candidates, ChangeCursor, ChangeHints, ChangePage, Changes, CountedEvents, DatedMessage, Deletion,
         EventState, Events, IndexCheck, IndexUpdate, Integrity, MessageCount, MessageVectors, Messages,
         MessagesToEmbed, Meta, OtherRow, OtherRowQuery, OtherRows, PendingQuery, RowCounts, Scheduling,
-        Search, SequenceRange, SessionChange, SessionName, SessionQuery, Sessions, StorageBackend, StoreInfo,
-        StorePlace, StoredSession, StoredSyncState, StrayRows, SyncGuard, TermPattern, TextCandidate,
-        TextQuery, VectorCandidate, VectorCounts, VectorQuery, Vectors, Version,
+        Search, SequenceRange, SessionChange, SessionDeletion, SessionName, SessionQuery, Sessions,
+        StorageBackend, StorageBackendExt as _, StoreInfo, StorePlace, StoredSession, StoredSyncState,
+        StrayRows, SyncGuard, TermPattern, TextCandidate, TextQuery, VectorCandidate, VectorCounts,
+        VectorQuery, Vectors, Version,
     },
     model::{
         Event, Message, MessageRef, MessageState, Payload, Session, SessionId, SessionKey, SupersededRef,
@@ -96,10 +97,15 @@ operations! {
             }
 
             /// Each session counts as a call of [`Operation::DeleteSession`].
-            async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
-                let calls: Vec<_> =
-                    keys.iter().map(|key| self.call(Operation::DeleteSession).map(|_| key.clone())).collect();
-                let let_through: Vec<SessionKey> = calls.iter().filter_map(|call| call.clone().ok()).collect();
+            async fn delete_sessions(&self, sessions: &[SessionDeletion]) -> Deletion {
+                let meanwhile = self.state().meanwhile.take();
+                if let Some(change) = meanwhile {
+                    let written = self.inner.write_one(change).await;
+                    debug_assert!(written.is_ok(), "{written:?}");
+                }
+                let call = |session: &SessionDeletion| self.call(Operation::DeleteSession).map(|_| session.clone());
+                let calls: Vec<_> = sessions.iter().map(call).collect();
+                let let_through: Vec<SessionDeletion> = calls.iter().filter_map(|call| call.clone().ok()).collect();
                 let Deletion { deleted, remains } = self.inner.delete_sessions(&let_through).await;
                 let mut deleted = deleted.into_iter();
                 let deleted = calls
@@ -242,6 +248,8 @@ struct State {
     /// The number of calls of any operation until the failing one.
     planned_any: Option<usize>,
     broken: HashMap<Operation, ErrorKind>,
+    /// What another process writes before the next deletion.
+    meanwhile: Option<SessionChange>,
 }
 
 impl FlakyBackend {
@@ -276,6 +284,11 @@ impl FlakyBackend {
     /// Fails one call of any operation with `StorageIo` (retryable), after `calls` further calls.
     pub fn fail_any_after(&self, calls: usize) {
         self.state().planned_any = Some(calls);
+    }
+
+    /// Writes `change` just before the next deletion, as another process might.
+    pub fn write_before_deletion(&self, change: SessionChange) {
+        self.state().meanwhile = Some(change);
     }
 
     /// Ends all failures.

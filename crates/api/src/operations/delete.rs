@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use amplifier_session_core::{
-    Scope,
+    CHANGED_SINCE, Scope,
     backend::{Deletion, NotErased, SessionQuery},
     model::{ProjectSlug, Session, SessionId, SessionKey},
     storage::Relation,
@@ -175,7 +175,9 @@ impl Api<'_> {
     ///
     /// # Errors
     ///
-    /// [`ApiError::MissingRight`] without the right to delete; errors of the store before the first session is deleted.
+    /// [`ApiError::MissingRight`] without the right to delete; errors of the store before the first session is deleted;
+    /// `Conflict` if a session is not as the caller has seen it
+    /// ([`only_unchanged`](amplifier_session_core::SessionStorage::only_unchanged)).
     #[crate::compiled_here]
     pub async fn delete(&self, request: &DeleteRequest) -> Result<ApiAnswer<DeleteResponse>, ApiError> {
         let scope = self.caller.scope_of_changes(AccessRight::Delete)?;
@@ -202,6 +204,7 @@ impl Api<'_> {
                     response.deleted.push(DeletedSession { session: SessionView::from(&session), folder });
                 }
                 Ok(false) => response.failed.push(NotDeleted::gone(&session_id)),
+                Err(error) if error.context(CHANGED_SINCE).is_some() => return Err(error.into()),
                 Err(error) => {
                     response.failed.push(NotDeleted { session_id, error: with_causes(&error) });
                 }

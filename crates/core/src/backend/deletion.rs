@@ -1,8 +1,39 @@
-//! The result of deleting sessions.
+//! Deletions of sessions, and their results.
 
 use std::path::PathBuf;
 
-use crate::{Error, Result};
+use super::Version;
+use crate::{Error, Result, model::SessionKey};
+
+/// A session to delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionDeletion {
+    /// The session.
+    pub key: SessionKey,
+    /// Deletes only this version of it; `None` deletes any.
+    pub expected: Option<Version>,
+}
+
+impl SessionDeletion {
+    /// Deletes any version of a session.
+    #[must_use]
+    pub fn new(key: SessionKey) -> Self {
+        Self { key, expected: None }
+    }
+
+    /// Deletes only this version.
+    #[must_use]
+    pub fn with_expected(mut self, expected: Option<Version>) -> Self {
+        self.expected = expected;
+        self
+    }
+}
+
+impl From<&SessionKey> for SessionDeletion {
+    fn from(key: &SessionKey) -> Self {
+        Self::new(key.clone())
+    }
+}
 
 /// The result of deleting sessions.
 #[derive(Debug, Clone, Default)]

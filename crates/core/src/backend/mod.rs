@@ -54,7 +54,7 @@ pub use counts::{
     EventState, EventTime, GenerationCounts, MessageCount, PROMPT, REPEATS, REQUEST_ID, RESPONSE, RowCounts,
     RowSpan, SESSION_ID, UNREADABLE_COST, Usage, VectorCounts, is_background,
 };
-pub use deletion::{Deletion, NotErased};
+pub use deletion::{Deletion, NotErased, SessionDeletion};
 pub use event_counts::{
     CountedEvents, EventCount, EventCounter, EventGroup, SessionUsage, Tally, UsageRow, repeats_usage,
 };
@@ -128,7 +128,12 @@ pub trait StorageBackendExt: StorageBackend {
 
     /// [`Sessions::delete_sessions`] of a single session. What could not be erased is only logged.
     async fn delete_session(&self, key: &SessionKey) -> Result<bool> {
-        let mut deletion = self.delete_sessions(std::slice::from_ref(key)).await;
+        self.delete_version(key.into()).await
+    }
+
+    /// As [`Self::delete_session`], but only the expected version.
+    async fn delete_version(&self, session: SessionDeletion) -> Result<bool> {
+        let mut deletion = self.delete_sessions(&[session]).await;
         for NotErased { file, error } in &deletion.remains {
             tracing::warn!(file = %file.display(), %error, "words of a deleted session could not be erased yet");
         }

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use super::{
-    Deletion, RowCounts, SessionChange, SessionName, SessionQuery, StoredSession, StoredSyncState, Version,
+    Deletion, RowCounts, SessionChange, SessionDeletion, SessionName, SessionQuery, StoredSession,
+    StoredSyncState, Version,
 };
 use crate::{
     Result,
@@ -56,12 +57,15 @@ pub trait Sessions: Send + Sync {
     /// Removes sessions with their messages, vectors, events, chunks and superseded lines, and remembers that they were deleted.
     ///
     /// - Returns for each session, in order, whether it existed; each succeeds or fails independently.
+    /// - Fails with `Conflict` (retryable) and removes nothing if a session has another version than the
+    ///   [expected](SessionDeletion::expected) one. If another writer changes it between two steps of a deletion that expects a
+    ///   version, the deletion fails in the same way: the session then has fewer rows, and what was written stays.
     /// - Needs the same memory for a session of any length. A long session may be removed in several steps, from its
     ///   end; until the last step, it exists with fewer rows. Repeating the call completes an interrupted deletion.
     /// - Then erases the words of the sessions from all files, once for all sessions. [`Deletion::remains`] lists the
     ///   files from which they cannot be erased, for example because the disk is full. The sessions are deleted
     ///   nevertheless, and the next write of any process tries again, even after a process was killed.
-    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion;
+    async fn delete_sessions(&self, sessions: &[SessionDeletion]) -> Deletion;
 
     /// The sessions of a user that were deleted and have not been written since, in order of session id.
     async fn deleted_sessions(&self, user: &UserId) -> Result<Vec<SessionId>>;

@@ -79,9 +79,9 @@ impl SessionStorage {
         self.store.masks_reads()
     }
 
-    /// Changes this session only if its fields are still these. Otherwise, editing, sharing and rewinding it fails with
-    /// `Conflict` and the context [`CHANGED_SINCE`](crate::CHANGED_SINCE), whoever changed it, and nothing is changed. For
-    /// callers that decide by what they have seen. Other sessions are changed as always.
+    /// Changes this session only if its fields are still these. Otherwise, editing, sharing, rewinding and deleting it, and
+    /// purging its secrets, fails with `Conflict` and the context [`CHANGED_SINCE`](crate::CHANGED_SINCE), whoever changed
+    /// it, and nothing is changed. For callers that decide by what they have seen. Other sessions are changed as always.
     #[must_use]
     pub fn only_unchanged(mut self, seen: Session) -> Self {
         self.store.seen = Some(Arc::new(seen));

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 use super::{at_rest::CachedAtRest, read_masking::ReadMasking, settings::StorageSettings};
 use crate::{
     CHANGED_SINCE, Error, ErrorKind, Result,
-    backend::{StorageBackend, meta::Generations},
+    backend::{SessionDeletion, StorageBackend, StoredSession, meta::Generations},
     content::{Redaction, Redactor},
     embedding::EmbeddingProvider,
     model::{DamagedRow, Session, Timestamp},
@@ -86,6 +86,15 @@ impl StoreContext {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The deletion of a session: if the caller has seen it, only as it was seen. See [`Self::check_unchanged`].
+    pub(super) fn deletion_of(&self, stored: &StoredSession) -> Result<SessionDeletion> {
+        let key = stored.session.key();
+        self.check_unchanged(&stored.session)?;
+        let is_seen = self.seen.as_ref().is_some_and(|seen| seen.key() == key);
+        let expected = is_seen.then(|| stored.version.clone());
+        Ok(SessionDeletion::new(key).with_expected(expected))
     }
 
     /// Runs `attempt` until there is no conflict that another attempt can solve.

@@ -32,8 +32,8 @@ async fn a_call_ends_after_a_time_and_names_the_role_that_blocks_it() {
 
     for lock in LOCKS {
         carol.batch_execute(&format!("BEGIN; {lock}")).await.unwrap();
-        let deleted = backend.delete_sessions(&[target("s").key]).await.deleted;
-        let error = deleted.into_iter().next().unwrap().unwrap_err();
+        let deleted = backend.delete_session(&target("s").key).await;
+        let error = deleted.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::StorageIo, true), "{lock}: {error:?}");
         assert_eq!(error.context(HELD_BY), Some(holder.as_str()), "{lock}: {error:?}");
         assert!(error.hint().unwrap().contains(&format!("pg_terminate_backend({pid})")), "{error:?}");
@@ -43,7 +43,7 @@ async fn a_call_ends_after_a_time_and_names_the_role_that_blocks_it() {
     let error = backend.get_session(&target("s").key).await.unwrap_err();
     assert_eq!(error.context(HELD_BY), Some(holder.as_str()), "{error:?}");
     carol.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(backend.delete_sessions(&[target("s").key]).await.deleted[0].as_ref().unwrap(), &true);
+    assert!(backend.delete_session(&target("s").key).await.unwrap());
 
     drop((store, backend, carol));
     database.remove().await;

@@ -1,10 +1,10 @@
 //! Sessions.
 
 use amplifier_session_core::{
-    Result, Scope,
+    ErrorKind, Result, Scope,
     backend::{
-        Deletion, RowCounts, SessionChange, SessionName, SessionQuery, Sessions, StoredSession,
-        StoredSyncState, Version,
+        Deletion, RowCounts, SessionChange, SessionDeletion, SessionName, SessionQuery, Sessions,
+        StoredSession, StoredSyncState, Version,
     },
     model::{Session, SessionId, SessionKey, UserId},
 };
@@ -20,17 +20,19 @@ use crate::{
 impl<D: DerivedIndex> SqlBackend<D> {
     /// Removes the rows of a session; returns whether it existed. If the disk is full, makes room and tries again in small
     /// steps.
-    async fn delete(&self, key: &SessionKey) -> Result<bool> {
-        let delete = |is_tight| {
-            let key = key.clone();
-            self.run(move |database| write::delete_session(database, &key, is_tight))
+    async fn delete(&self, session: &SessionDeletion) -> Result<bool> {
+        let delete = |mut session: SessionDeletion, is_tight| {
+            self.run(move |database| {
+                let deleted = write::delete_session(database, &mut session, is_tight);
+                Ok((deleted, session))
+            })
         };
-        match delete(false).await {
-            Err(error) if is_disk_full(&error) => {
+        match delete(session.clone(), false).await? {
+            (Err(error), rest) if is_disk_full(&error) => {
                 self.0.make_room().await;
-                delete(true).await
+                delete(rest, true).await?.0
             }
-            deleted => deleted,
+            (deleted, _) => deleted,
         }
     }
 }
@@ -77,13 +79,15 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
         }
     }
 
-    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
-        let mut deleted: Vec<Result<bool>> = Vec::with_capacity(keys.len());
-        for key in keys {
+    async fn delete_sessions(&self, sessions: &[SessionDeletion]) -> Deletion {
+        let mut deleted: Vec<Result<bool>> = Vec::with_capacity(sessions.len());
+        for session in sessions {
             let next = match deleted.last() {
                 // The others would wait just as long for the other writer.
-                Some(Err(busy)) if busy.is_retryable() => Err(busy.clone()),
-                _ => self.delete(key).await,
+                Some(Err(busy)) if busy.is_retryable() && busy.kind() != ErrorKind::Conflict => {
+                    Err(busy.clone())
+                }
+                _ => self.delete(session).await,
             };
             deleted.push(next);
         }

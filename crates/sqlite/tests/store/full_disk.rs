@@ -8,7 +8,7 @@ use std::{
 use amplifier_session_core::{
     Error, ErrorKind, Result, SessionStorage,
     backend::{
-        Deletion, MessageVectors, NotErased, SequenceRange, StorageBackend, StoreInfo,
+        Deletion, MessageVectors, NotErased, SequenceRange, SessionDeletion, StorageBackend, StoreInfo,
         meta::{EMBEDDING_SPACE, Generation},
         prelude::*,
     },
@@ -128,8 +128,11 @@ impl EmbeddedDatabase for FullDisk {
     }
 }
 
+/// Deletes a session as it is now.
 async fn delete(backend: &dyn StorageBackend, key: &SessionKey) -> (bool, Vec<NotErased>) {
-    let Deletion { mut deleted, remains } = backend.delete_sessions(std::slice::from_ref(key)).await;
+    let version = backend.get_session(key).await.unwrap().map(|stored| stored.version);
+    let session = SessionDeletion::from(key).with_expected(version);
+    let Deletion { mut deleted, remains } = backend.delete_sessions(&[session]).await;
     (deleted.pop().unwrap().unwrap(), remains)
 }
 
@@ -184,7 +187,7 @@ async fn an_index_that_cannot_be_cleaned_is_reported_and_cleaned_later() {
     let storage = folder.storage().await;
     bystander(&storage, 1_000).await;
     assert_eq!(traces(folder.path(), &pieces), []);
-    assert!(storage.backend().delete_sessions(&[key]).await.remains.is_empty());
+    assert!(storage.backend().delete_sessions(&[(&key).into()]).await.remains.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -306,7 +309,7 @@ async fn an_interrupted_deletion_leaves_a_shorter_session_that_can_be_deleted_ag
     write_turns(&folder, &key, &[0, LONG as u32 - 1]).await;
     let backend = FullDisk::open(&folder, 0, 3).await;
     backend.stays_full.store(true, SeqCst);
-    let deletion = backend.delete_sessions(std::slice::from_ref(&key)).await;
+    let deletion = backend.delete_sessions(&[(&key).into()]).await;
     assert_eq!(deletion.deleted[0].as_ref().unwrap_err().message(), DISK_FULL);
     let stored = backend.get_session(&key).await.unwrap().unwrap();
     let messages = backend.message_states(&key).await.unwrap().len();

@@ -170,7 +170,7 @@ pub async fn many_sessions_are_deleted_at_once(store: Store) {
     store.sync(&bens, vec![lines::user("needle of ben")]).await;
     store.storage.update_index().await.unwrap();
     let kept = (store.everything(&target("c")).await, store.everything(&bens).await);
-    let keys = ["a", "missing", "b", "a"].map(|name| target(name).key);
+    let keys = ["a", "missing", "b", "a"].map(|name| SessionDeletion::new(target(name).key));
     for expected in [[true, false, true, false], [false; 4]] {
         let Deletion { deleted, remains } = store.backend.delete_sessions(&keys).await;
         assert!(remains.is_empty(), "{remains:?}");
@@ -185,6 +185,35 @@ pub async fn many_sessions_are_deleted_at_once(store: Store) {
         assert_eq!(store.find(&target("c"), "needle").await, [0, 1, 2]);
     }
     assert!(store.backend.delete_sessions(&[]).await.deleted.is_empty());
+}
+
+/// A deletion that expects a version leaves a session that was written since, with everything in it. The others are
+/// deleted.
+pub async fn only_the_expected_version_is_deleted(store: Store) {
+    for name in ["seen", "written", "kept"] {
+        fill(&store, name).await;
+    }
+    let mut sessions = Vec::new();
+    for name in ["written", "missing", "seen"] {
+        let stored = store.backend.get_session(&target(name).key).await.unwrap();
+        let version = stored.map_or_else(|| Version("1".to_owned()), |stored| stored.version);
+        sessions.push(SessionDeletion::new(target(name).key).with_expected(Some(version)));
+    }
+    let line = lines::user("written meanwhile");
+    store.again().await.sync_from(&target("written"), 3, vec![line]).await.unwrap();
+    let written = store.everything(&target("written")).await;
+    let deleted = store.backend.delete_sessions(&sessions).await.deleted;
+    let error = deleted[0].as_ref().unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Conflict, true));
+    assert_eq!((deleted[1].as_ref().unwrap(), deleted[2].as_ref().unwrap()), (&false, &true));
+    check_unknown(&*store.backend, &target("seen").key).await;
+    assert_eq!(store.everything(&target("written")).await, written);
+    assert_eq!(remembered(&store, &target("x").key.user_id).await, ["seen-session"]);
+    assert_eq!(store.find(&target("written"), "meanwhile").await, [3]);
+    let version = store.stored(&target("written")).await.version;
+    let again = SessionDeletion::new(target("written").key).with_expected(Some(version));
+    assert!(store.backend.delete_version(again).await.unwrap());
+    check_unknown(&*store.backend, &target("written").key).await;
 }
 
 /// Remembered deletions move with a renamed user. A session that exists under the new name is not listed as deleted.

@@ -322,6 +322,7 @@ macro_rules! conformance_suite {
             deletion: [
                 no_read_returns_a_deleted_session,
                 many_sessions_are_deleted_at_once,
+                only_the_expected_version_is_deleted,
                 deletions_move_with_a_renamed_user,
             ] + [
                 a_recreated_session_starts_empty,

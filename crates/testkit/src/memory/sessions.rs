@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use amplifier_session_core::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        self, Deletion, SessionChange, SessionCursor, SessionName, SessionQuery, Sessions, StoredSession,
-        StoredSyncState, Version,
+        self, Deletion, SessionChange, SessionCursor, SessionDeletion, SessionName, SessionQuery, Sessions,
+        StoredSession, StoredSyncState, Version,
     },
     model::{Session, SessionId, SessionKey, UserId, VectorText},
 };
@@ -77,10 +77,10 @@ impl Sessions for MemoryBackend {
         written
     }
 
-    async fn delete_sessions(&self, keys: &[SessionKey]) -> Deletion {
-        let mut deleted = Vec::with_capacity(keys.len());
-        for key in keys {
-            deleted.push(self.delete(key).await);
+    async fn delete_sessions(&self, sessions: &[SessionDeletion]) -> Deletion {
+        let mut deleted = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            deleted.push(self.delete(session).await);
         }
         Deletion::complete(deleted)
     }

@@ -8,7 +8,7 @@ use std::{
 
 use amplifier_session_core::{
     Error, ErrorKind, Result,
-    backend::{RemovedMessages, SessionChange, StoredSession, Version},
+    backend::{RemovedMessages, SessionChange, SessionDeletion, StoredSession, Version},
     model::{Message, Retimed, SessionKey, StoredEvent, SupersededPiece},
 };
 
@@ -55,9 +55,17 @@ impl MemoryBackend {
     }
 
     /// Deletes the rows first and the session last: while the session exists, the deletion can be repeated.
-    pub(super) async fn delete(&self, key: &SessionKey) -> Result<bool> {
+    pub(super) async fn delete(&self, session: &SessionDeletion) -> Result<bool> {
+        let key = &session.key;
         let _lease = self.shared.leases.lock(key).await;
-        let steps = removals(&self.rows(), key, 0, 0);
+        let steps = {
+            let rows = self.rows();
+            let version = rows.stored(key).map(|stored| &stored.version);
+            if version.zip(session.expected.as_ref()).is_some_and(|(version, expected)| version != expected) {
+                return Err(changed_meanwhile(key));
+            }
+            removals(&rows, key, 0, 0)
+        };
         self.run(key, steps).await?;
         let rows = &mut *self.rows();
         let deleted = rows.sessions.remove(key).and_then(|session| session.stored);
@@ -98,7 +106,7 @@ impl MemoryBackend {
 
 fn check(rows: &Rows, key: &SessionKey, change: &SessionChange) -> Result<()> {
     if rows.stored(key).map(|stored| &stored.version) != change.expected.as_ref() {
-        return Err(conflict("the session was changed by another writer").with("session", &key.session_id));
+        return Err(changed_meanwhile(key));
     }
     // `core` checked that the ids are free, but another session may have taken them since.
     let ids = change.events.put.iter().map(|stored| &stored.event.event_id);
@@ -106,6 +114,10 @@ fn check(rows: &Rows, key: &SessionKey, change: &SessionChange) -> Result<()> {
         return Err(conflict("another session has an event of this id"));
     }
     Ok(())
+}
+
+fn changed_meanwhile(key: &SessionKey) -> Error {
+    conflict("the session was changed by another writer").with("session", &key.session_id)
 }
 
 fn conflict(message: &str) -> Error {

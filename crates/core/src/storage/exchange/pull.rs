@@ -15,11 +15,12 @@ use super::{
 };
 use crate::{
     Result,
-    backend::{StorageBackendExt, StoredSession},
+    backend::{SessionDeletion, StorageBackendExt, StoredSession},
     model::{LineKind, SessionId, SessionKey, SupersededReason, UserId},
     storage::{
         archive::{RowChain, RowChains},
         ingest::{Extent, IngestTarget, ReceivedRows, Remaining},
+        session_rows::changing,
         store::{Ingestion, SessionExchange, StoreContext},
     },
     text::counted,
@@ -295,31 +296,45 @@ impl Pull<'_> {
         };
         for id in ids.into_iter().filter(|id| !listed.contains(id)) {
             let key = SessionKey::new(user.clone(), id.clone());
-            let Some(stored) = self.store.backend.get_session(&key).await? else { continue };
-            if !ReceivedRows::of(&stored).came_from(origin) {
-                continue;
-            }
             if self.options.mirror_deletes {
-                if self.store.backend.delete_session(&key).await? {
+                if self.store.retry_conflicts(|| self.remove(&key, origin)).await? {
                     self.report.removed.push(id);
                 }
-            } else if stored.session.message_count + stored.session.event_count > 0 {
-                self.store.retry_conflicts(|| self.hide(&key)).await?;
+            } else if self.store.retry_conflicts(|| self.hide(&key, origin)).await? {
                 self.report.hidden.push(id);
             }
         }
         Ok(())
     }
 
-    /// Makes all rows of a session superseded lines.
-    async fn hide(&self, key: &SessionKey) -> Result<()> {
-        let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
+    /// The session, if it came from the other store, and nobody here has added rows since.
+    async fn of_origin(&self, key: &SessionKey, origin: &str) -> Result<Option<StoredSession>> {
+        let stored = self.store.backend.get_session(key).await?;
+        Ok(stored.filter(|stored| ReceivedRows::of(stored).came_from(origin)))
+    }
+
+    /// Deletes a session that came from the other store, as it is now. Returns whether there was one.
+    async fn remove(&self, key: &SessionKey, origin: &str) -> Result<bool> {
+        let Some(stored) = self.of_origin(key, origin).await? else { return Ok(false) };
+        let session = SessionDeletion::new(key.clone()).with_expected(Some(stored.version));
+        self.store.backend.delete_version(session).await
+    }
+
+    /// Makes all rows of a session that came from the other store superseded lines. Returns whether there were some.
+    async fn hide(&self, key: &SessionKey, origin: &str) -> Result<bool> {
+        let Some(stored) = self.of_origin(key, origin).await? else { return Ok(false) };
+        if stored.session.message_count + stored.session.event_count == 0 {
+            return Ok(false);
+        }
         let target = IngestTarget {
             key: key.clone(),
             host_id: stored.session.host_id.clone(),
             project_slug: stored.session.project_slug.clone(),
         };
         let mut ingest = Ingestion::new(self.store).ingest(target).await?;
+        if ingest.stored().map(|now| &now.version) != Some(&stored.version) {
+            return Err(changing(key));
+        }
         let mut received = ingest.received().clone();
         // If the session comes back, all of it is taken.
         received.from.clear();
@@ -330,6 +345,6 @@ impl Pull<'_> {
             ingest.supersede(kind, &remaining);
             ingest.end(kind, Extent::Whole);
         }
-        ingest.commit().await.map(drop)
+        ingest.commit().await.map(|_| true)
     }
 }

@@ -19,8 +19,8 @@ use super::{
 use crate::{
     Error, ErrorKind, Result,
     backend::{
-        RemainingSession, RemainingTurns, SalvageSource, SessionChange, StorageBackendExt, StoredSession,
-        StoredSyncState, Version,
+        RemainingSession, RemainingTurns, SalvageSource, SessionChange, SessionDeletion, StorageBackendExt,
+        StoredSession, StoredSyncState, Version,
         meta::{self, Generation},
     },
     metadata::Metadata,
@@ -132,7 +132,7 @@ impl StoreSalvage<'_> {
             }
             let state = stored.map(|stored| stored.sync_state.unwrap_or_default().files);
             if state.is_none_or(|files| files == DELETED) {
-                deleted.push(key);
+                deleted.push(SessionDeletion::new(key));
             }
         }
         if deleted.is_empty() {

@@ -47,6 +47,10 @@ impl StoredSecrets<'_> {
     /// `Unsupported` without a redactor; errors of the backend. If it is interrupted, repeating it completes it.
     pub async fn purge_secrets(self, key: &SessionKey, lines: &[Digest]) -> Result<u64> {
         self.redactor()?;
+        // Once is enough: lines that are written from now on are others, or have the same secrets.
+        if let Some(stored) = self.store.backend.get_session(key).await? {
+            self.store.check_unchanged(&stored.session)?;
+        }
         self.change_list(PURGED_LINES, lines, true).await?;
         self.store.at_rest.forget();
         let count = self.store.retry_conflicts(|| self.mask_purged(key)).await?;

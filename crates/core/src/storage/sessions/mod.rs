@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind, Result, Scope,
-    backend::{Deletion, SessionCursor, SessionQuery, StorageBackendExt},
+    backend::{Deletion, SessionCursor, SessionDeletion, SessionQuery, StorageBackendExt},
     model::{MetadataFile, ProjectSlug, RawJson, Session, SessionId, SessionKey, UserId},
     search::SessionFilter,
 };
@@ -210,7 +210,32 @@ impl SessionCatalog<'_> {
     /// Deletes sessions with all their data: see
     /// [`Sessions::delete_sessions`](crate::backend::Sessions::delete_sessions).
     pub async fn delete_sessions(self, keys: &[SessionKey]) -> Deletion {
-        self.store.backend.delete_sessions(keys).await
+        let seen = self.store.seen.as_ref().map(|seen| seen.key());
+        if !seen.is_some_and(|seen| keys.contains(&seen)) {
+            let sessions: Vec<SessionDeletion> = keys.iter().map(SessionDeletion::from).collect();
+            return self.store.backend.delete_sessions(&sessions).await;
+        }
+        let mut whole = Deletion::default();
+        for key in keys {
+            let deleted = self.store.retry_conflicts(|| self.delete_as_seen(key)).await;
+            let Deletion { deleted, remains } =
+                deleted.unwrap_or_else(|error| Deletion::complete(vec![Err(error)]));
+            whole.deleted.extend(deleted);
+            whole.remains = remains;
+        }
+        whole
+    }
+
+    /// Deletes a session, which may have to be as the caller has seen it. A conflict is an error.
+    async fn delete_as_seen(self, key: &SessionKey) -> Result<Deletion> {
+        let Some(stored) = self.store.backend.get_session(key).await? else {
+            return Ok(Deletion::complete(vec![Ok(false)]));
+        };
+        let deletion = self.store.backend.delete_sessions(&[self.store.deletion_of(&stored)?]).await;
+        match deletion.deleted.first() {
+            Some(Err(error)) if error.kind() == ErrorKind::Conflict => Err(error.clone()),
+            _ => Ok(deletion),
+        }
     }
 
     /// Deletes a session of `user` with all its data. Deletes nothing and returns false if the user has no such
@@ -231,7 +256,7 @@ impl SessionCatalog<'_> {
             .retry_conflicts(|| async {
                 match self.store.backend.get_session(&key).await? {
                     Some(stored) if stored.session.project_slug == *project => {
-                        self.store.backend.delete_session(&key).await
+                        self.store.backend.delete_version(self.store.deletion_of(&stored)?).await
                     }
                     _ => Ok(false),
                 }

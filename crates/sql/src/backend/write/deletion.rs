@@ -1,8 +1,16 @@
 //! Deleting sessions, and recording what must still be erased.
 
-use amplifier_session_core::{Result, backend::RemovedMessages, model::SessionKey};
+use amplifier_session_core::{
+    Result,
+    backend::{RemovedMessages, SessionDeletion, Version},
+    model::SessionKey,
+};
 
-use super::{removal::RowsOf, sessions::Stored, turns};
+use super::{
+    removal::RowsOf,
+    sessions::{Stored, changed_meanwhile, version},
+    turns,
+};
 use crate::{
     Query, Reader, Statement,
     backend::{Database, Removed, Writer},
@@ -59,27 +67,34 @@ impl DeletionBatch {
 ///
 /// On a full disk, `is_tight` makes the transactions smaller until one has room in the write-ahead log, and empties the
 /// log after each.
+///
+/// If a version is expected, each transaction expects that of the one before it. So another attempt can go on with
+/// `session`.
 pub(in crate::backend) fn delete_session<D: Database>(
     database: &D,
-    key: &SessionKey,
+    session: &mut SessionDeletion,
     is_tight: bool,
 ) -> Result<bool> {
     let (mut existed, mut batch) = (false, DeletionBatch::FULL);
     loop {
-        let removed = match database.transaction(OPERATION, |writer| remove_batch::<D>(writer, key, batch)) {
-            Err(error) if is_tight && is_disk_full(&error) => {
-                batch = batch.smaller().ok_or(error)?;
-                None
-            }
-            removed => Some(removed?),
-        };
+        let removed =
+            match database.transaction(OPERATION, |writer| remove_batch::<D>(writer, session, batch)) {
+                Err(error) if is_tight && is_disk_full(&error) => {
+                    batch = batch.smaller().ok_or(error)?;
+                    None
+                }
+                removed => Some(removed?),
+            };
         if is_tight && let Err(error) = database.tidy() {
             tracing::debug!(%error, "the write-ahead log could not be emptied on a full disk");
         }
         match removed {
             None => {}
             Some(DeletionStep::Nothing) => return Ok(existed),
-            Some(DeletionStep::Rows) => existed = true,
+            Some(DeletionStep::Rows(version)) => {
+                existed = true;
+                session.expected = session.expected.take().map(|_| version);
+            }
             Some(DeletionStep::Session) => return Ok(true),
         }
     }
@@ -89,19 +104,20 @@ pub(in crate::backend) fn delete_session<D: Database>(
 enum DeletionStep {
     /// There was no such session.
     Nothing,
-    /// Some rows of the session.
-    Rows,
+    /// Some rows of the session, which has this version now.
+    Rows(Version),
     /// The session, with all rows that it still had.
     Session,
 }
 
 fn remove_batch<D: Database>(
     writer: &mut D::Writer<'_>,
-    key: &SessionKey,
+    SessionDeletion { key, expected }: &SessionDeletion,
     batch: DeletionBatch,
 ) -> Result<DeletionStep> {
-    if writer.first(&Stored::query(key))?.is_none() {
-        return Ok(DeletionStep::Nothing);
+    let Some(stored) = writer.first(&Stored::query(key))? else { return Ok(DeletionStep::Nothing) };
+    if expected.as_ref().is_some_and(|expected| *expected != stored.version()) {
+        return Err(changed_meanwhile(key));
     }
     let revision = writer.next_revision()?;
     D::removing(writer, revision, Removed::Session)?;
@@ -112,19 +128,19 @@ fn remove_batch<D: Database>(
         turns::remove_vectors(&rows, &which, revision)?;
         rows.remove_messages(&which, revision)?;
         truncated(writer, key, "message_count", start, revision)?;
-        return Ok(DeletionStep::Rows);
+        return Ok(DeletionStep::Rows(version(revision)));
     }
     if let Some(start) = start_of_batch(writer, key, batch, "events", "data_size_bytes")? {
         rows.remove_events(&format!("sequence >= {start}"))?;
         truncated(writer, key, "event_count", start, revision)?;
-        return Ok(DeletionStep::Rows);
+        return Ok(DeletionStep::Rows(version(revision)));
     }
     if let Some(next) = superseded::id_at(writer, key, batch.pieces)? {
         // Ids are made of letters, digits and hyphens.
         rows.execute_once(format!(
             "DELETE FROM {TABLE} WHERE user_id = ?1 AND session_id = ?2 AND id < '{next}'"
         ))?;
-        return Ok(DeletionStep::Rows);
+        return Ok(DeletionStep::Rows(stored.version()));
     }
     rows.delete(SUMMARIES.name)?;
     rows.remove_messages("TRUE", revision)?;

@@ -63,10 +63,8 @@ fn alone<D: Database>(database: &D, change: &SessionChange) -> Result<Version> {
 fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version> {
     let key = change.session.key();
     let stored = writer.first(&Stored::query(&key))?;
-    let version = stored.as_ref().map(|stored| Version(stored.revision.to_string()));
-    if version != change.expected {
-        let message = "another writer changed the session in the meantime";
-        return Err(Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable());
+    if stored.as_ref().map(Stored::version) != change.expected {
+        return Err(changed_meanwhile(&key));
     }
     let revision = writer.next_revision()?;
     superseded::insert(writer, &key, &change.superseded)?;
@@ -99,7 +97,18 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
     for stored in &change.events.put {
         event(writer, stored)?;
     }
-    Ok(Version(revision.to_string()))
+    Ok(version(revision))
+}
+
+/// The version of a session that a write with this revision has changed last.
+pub(super) fn version(revision: i64) -> Version {
+    Version(revision.to_string())
+}
+
+/// The error for a session that has another version than its writer expected.
+pub(super) fn changed_meanwhile(key: &SessionKey) -> Error {
+    let message = "another writer changed the session in the meantime";
+    Error::new(ErrorKind::Conflict, message).with("session", &key.session_id).retryable()
 }
 
 fn event(writer: &mut impl Writer, stored: &StoredEvent) -> Result<()> {
@@ -123,6 +132,10 @@ pub(super) struct Stored {
 }
 
 impl Stored {
+    pub(super) fn version(&self) -> Version {
+        version(self.revision)
+    }
+
     pub(super) fn query(key: &SessionKey) -> Query<Self> {
         let sql = format!(
             "SELECT key, revision, project_slug, skipped_lines, visibility, org_id, team_ids, {SYNC_STATE}

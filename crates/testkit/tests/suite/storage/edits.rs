@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use amplifier_session_testkit::prelude::*;
+use amplifier_session_core::content::Redaction;
+use amplifier_session_testkit::{WordRedactor, prelude::*};
 
 on_both_stores![
     an_edit_survives_every_later_sync,
@@ -17,6 +18,7 @@ on_both_stores![
     the_first_sharing_is_remembered,
     sharing_with_an_unnamed_group_is_refused,
     a_session_that_was_seen_is_changed_only_as_it_was,
+    a_session_is_deleted_only_as_it_was_compared,
 ];
 
 const METADATA: &str = r#"{"name":"from the file","description":"as given","tags":["file"],"bundle":"b"}"#;
@@ -259,6 +261,16 @@ async fn a_session_that_was_seen_is_changed_only_as_it_was(store: Store) {
     assert_eq!(refused(shared.unwrap_err()), conflict);
     let rewound = careful.ingestion().rewind(key, &RewindOptions::to_turn(0)).await;
     assert_eq!(refused(rewound.unwrap_err()), conflict);
+    let digests: Vec<Digest> = store.messages(&target("s")).await.iter().map(|line| line.digest).collect();
+    let purging = careful.clone().with_redactor(Redaction::Off, Arc::new(WordRedactor::new(["basket"])));
+    let purged = purging.secrets().purge_secrets(key, &digests).await;
+    assert_eq!(refused(purged.unwrap_err()), conflict);
+    let project = &target("s").project_slug;
+    let deleted = careful.sessions().delete_session(&key.user_id, project, &key.session_id).await;
+    assert_eq!(refused(deleted.unwrap_err()), conflict);
+    let mut deleted = careful.sessions().delete_sessions(&[target("gone").key, key.clone()]).await.deleted;
+    assert_eq!(refused(deleted.pop().unwrap().unwrap_err()), conflict);
+    assert!(!deleted.pop().unwrap().unwrap());
     let session = store.stored(&target("s")).await.session;
     assert_eq!((session.name.as_deref(), session.message_count), (Some("changed by another process"), 2));
     // As it is now, and other sessions, it changes.
@@ -266,4 +278,27 @@ async fn a_session_that_was_seen_is_changed_only_as_it_was(store: Store) {
     careful.sessions().update_session(&target("other").key, &name("other")).await.unwrap();
     careful.sessions().update_session(key, &name("mine")).await.unwrap();
     assert_eq!(store.stored(&target("s")).await.session.name.as_deref(), Some("mine"));
+}
+
+/// Another process may also write between the comparison and the deletion.
+async fn a_session_is_deleted_only_as_it_was_compared(store: Store) {
+    let flaky = Arc::new(FlakyBackend::new(store.backend.clone()));
+    let key = &target("s").key;
+    let write = async |store: &Store, change: &dyn Fn(&mut Session)| {
+        let stored = store.stored(&target("s")).await;
+        let mut written = SessionChange::new(stored.session.clone(), Some(stored.version));
+        change(&mut written.session);
+        flaky.write_before_deletion(written);
+        SessionStorage::new(flaky.clone()).only_unchanged(stored.session)
+    };
+    fill(&store, &target("s")).await;
+    let careful = write(&store, &|session| session.name = Some("of another process".to_owned())).await;
+    let deleted = careful.sessions().delete_sessions(std::slice::from_ref(key)).await.deleted;
+    let error = deleted[0].as_ref().unwrap_err();
+    assert_eq!((error.kind(), error.context(CHANGED_SINCE).is_some()), (ErrorKind::Conflict, true));
+    assert_eq!(store.messages(&target("s")).await.len(), 2);
+    // A write that changes nothing of what was seen is no reason to refuse it.
+    let careful = write(&store, &|_| ()).await;
+    let deleted = careful.sessions().delete_sessions(std::slice::from_ref(key)).await.deleted;
+    assert!(deleted[0].as_ref().unwrap());
 }

@@ -1,6 +1,6 @@
 //! Sessions that are pulled from another store.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use amplifier_session_testkit::prelude::*;
 
@@ -11,6 +11,7 @@ use super::exchange::{
 on_both_stores![
     a_pull_takes_everything_once,
     a_pull_that_follows_hides_what_was_removed,
+    a_pull_that_follows_keeps_what_is_written_meanwhile,
     what_two_machines_add_reaches_both,
     random_edits_lose_nothing,
 ];
@@ -91,6 +92,26 @@ async fn a_pull_that_follows_hides_what_was_removed(store: Store) {
     let report = follow(PullOptions::new(ana_id()).with_mirror_deletes(true)).await;
     assert_eq!((report.hidden.len(), report.removed.len()), (0, 0));
     assert_eq!(rows(&laptop, &target("own")).await.0.len(), 2);
+}
+
+/// Another process adds a line to a session just before it is deleted: the session is not the other store's any more.
+async fn a_pull_that_follows_keeps_what_is_written_meanwhile(store: Store) {
+    let (server, target) = (other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    server.sync(&target, texts(0..4)).await;
+    let flaky = Arc::new(FlakyBackend::new(store.backend.clone()));
+    let storage = SessionStorage::new(flaky.clone());
+    let options = PullOptions::new(ana_id()).with_follow(true).with_mirror_deletes(true);
+    storage.exchange().pull(&other, &options, &|_| {}).await.unwrap();
+    let stored = store.stored(&target).await;
+    let mut change = SessionChange::new(stored.session, Some(stored.version));
+    // As a sync of files leaves it.
+    change.sync_state = Some(StoredSyncState::of("files"));
+    flaky.write_before_deletion(change);
+    assert!(server.backend.delete_session(&target.key).await.unwrap());
+    let report = storage.exchange().pull(&other, &options, &|_| {}).await.unwrap();
+    assert_eq!((report.removed.len(), flaky.calls(Operation::DeleteSession)), (0, 1));
+    assert_eq!(rows(&store, &target).await.0.len(), 4);
 }
 
 /// A session goes on in turn on two machines.
