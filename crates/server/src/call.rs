@@ -286,6 +286,16 @@ impl HttpCall {
         self.now = now;
     }
 
+    /// From now on, masks secrets in the caller's own sessions too.
+    pub(crate) fn mask_all(&mut self) -> Result<(), HttpProblem> {
+        if self.route.right != AccessRight::Read {
+            // What was masked could be written back.
+            return Err(HttpProblem::of_parameter("masked", "only what is read can be masked"));
+        }
+        self.storage = self.storage.clone().with_masked_reads();
+        Ok(())
+    }
+
     /// Removes a field that the operation does not have.
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.fields.shift_remove(field)
