@@ -91,8 +91,8 @@ pub(super) const QUERY: &[P] = &[
     P::choice("mode", &["hybrid", "semantic", "full_text"], "By words, by meaning, or both (default)"),
     P::choices(
         "in",
-        &["user", "assistant", "thinking", "tool", "system"],
-        "Only these texts; by default all but `system`",
+        &["user", "assistant", "thinking", "tool", "tool_output", "tool_call", "system"],
+        "Only these texts; by default all but `system`. `tool` is calls and their output",
     ),
     P::choice("role", &["user", "assistant", "tool", "system", "developer"], "Only messages with this role"),
     P::texts("file", "Only sessions with a tool call on each of these files").of("files"),
