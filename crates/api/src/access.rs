@@ -66,6 +66,7 @@ impl AccessRight {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiCaller {
     viewer: Viewer,
+    owner: Option<UserId>,
     reach: Reach,
     rights: Vec<AccessRight>,
 }
@@ -74,7 +75,7 @@ impl ApiCaller {
     /// A user without teams and organisation, who may read their own sessions.
     #[must_use]
     pub fn new(user: UserId) -> Self {
-        Self { viewer: Viewer::new(user), reach: Reach::Own, rights: vec![AccessRight::Read] }
+        Self { viewer: Viewer::new(user), owner: None, reach: Reach::Own, rights: vec![AccessRight::Read] }
     }
 
     /// Sets the teams. Blank names are ignored.
@@ -95,6 +96,14 @@ impl ApiCaller {
     #[must_use]
     pub fn with_reach(mut self, reach: Reach) -> Self {
         self.reach = reach;
+        self
+    }
+
+    /// Sets the only owner whose sessions are read in a scope that reaches farther than the caller's own: several users may
+    /// have a session with the same id. Default: all.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Option<UserId>) -> Self {
+        self.owner = owner;
         self
     }
 
@@ -124,8 +133,8 @@ impl ApiCaller {
         }
         Ok(match requested {
             Reach::Own => Scope::User(self.user().clone()),
-            Reach::Visible => Scope::Visible(self.viewer.clone()),
-            Reach::All => Scope::Everyone,
+            Reach::Visible => Scope::Visible(self.viewer.clone().with_owner(self.owner.clone())),
+            Reach::All => self.owner.clone().map_or(Scope::Everyone, Scope::User),
         })
     }
 
@@ -205,6 +214,21 @@ mod tests {
         let viewer = Viewer::new(user).with_teams(["payments"]);
         assert_eq!(caller.scope(Reach::Visible).unwrap(), Scope::Visible(viewer));
         assert_eq!(caller.scope(Reach::All).unwrap(), Scope::Everyone);
+    }
+
+    #[test]
+    fn an_owner_narrows_what_is_read_and_widens_nothing() {
+        let ben = UserId::new("ben").unwrap();
+        let caller = ana().with_reach(Reach::All).with_owner(Some(ben.clone()));
+        assert_eq!(caller.scope(Reach::All).unwrap(), Scope::User(ben.clone()));
+        let viewer = Viewer::new(caller.user().clone()).with_owner(Some(ben));
+        assert_eq!(caller.scope(Reach::Visible).unwrap(), Scope::Visible(viewer));
+        let own = Scope::User(caller.user().clone());
+        assert_eq!(caller.scope(Reach::Own).unwrap(), own);
+        assert_eq!(caller.scope_of_superseded(Reach::All).unwrap(), own);
+        let writer = caller.clone().with_rights(AccessRight::ALL);
+        assert_eq!(writer.scope_of_changes(AccessRight::Delete).unwrap(), own);
+        assert!(caller.with_reach(Reach::Visible).scope(Reach::All).is_err());
     }
 
     #[test]

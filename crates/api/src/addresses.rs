@@ -9,7 +9,7 @@ use amplifier_session_core::{
     storage::{Addressed, AddressedLine},
 };
 
-use crate::{Api, ApiError, InvalidRequest, Notice, PlaceFields, Reach};
+use crate::{Api, ApiError, InvalidRequest, Notice, PlaceFields};
 
 impl Api<'_> {
     /// The session and the line that `address` names. Adds a notice if `latest` had to leave a session out.
@@ -31,16 +31,6 @@ impl Api<'_> {
         };
         notices.extend(found.notice.take().map(|text| Notice::Sentence { text }));
         Ok(found)
-    }
-
-    /// The session and the line that `address` names: for a face that reads one or the other.
-    ///
-    /// # Errors
-    ///
-    /// As [`Api::messages`].
-    #[crate::compiled_here]
-    pub async fn addressed(&self, scope: Reach, address: &str) -> Result<Addressed, ApiError> {
-        self.find(&self.caller.scope(scope)?, address, &mut Vec::new()).await
     }
 
     /// The sessions that `addresses` name, each once.

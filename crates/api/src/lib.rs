@@ -25,6 +25,7 @@
 mod access;
 mod addresses;
 pub mod budget;
+pub mod choices;
 pub mod cut;
 mod damage;
 pub mod dates;

@@ -62,7 +62,7 @@ impl OpenedStore {
                 AnyApi::Here(Api { storage, caller: &self.caller, now, place })
             }
             OpenedAt::There(server, skipped) => {
-                AnyApi::There(RemoteApi { server: &**server, now, home, skipped })
+                AnyApi::There(RemoteApi { server: &**server, now, home, skipped, masked: false })
             }
         }
     }
@@ -81,6 +81,14 @@ impl OpenedStore {
                 let hint = "run it on the machine of the server, with the store that `serve` uses there";
                 Err(Error::new(ErrorKind::Unsupported, message).with_hint(hint))
             }
+        }
+    }
+
+    /// The server that has the store, if one has it.
+    pub(crate) fn server(&self) -> Option<&Arc<dyn OperationServer>> {
+        match &self.at {
+            OpenedAt::Here(_) => None,
+            OpenedAt::There(server, _) => Some(server),
         }
     }
 

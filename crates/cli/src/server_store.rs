@@ -5,7 +5,7 @@ use std::sync::Arc;
 use amplifier_session_client::{
     CREDENTIALS_FILE, HttpStore, ServerAddress, ServerCredentials, TOKEN_VARIABLE, TokenOwner,
 };
-use amplifier_session_storage::config::ConfigSources;
+use amplifier_session_storage::{Error, config::ConfigSources};
 
 use crate::{
     app::{App, CurrentUser},
@@ -24,12 +24,21 @@ pub(crate) fn server_of(text: &str) -> Result<Option<ServerAddress>, Failure> {
 
 /// The store of a server. `is_only` says whether the command uses no other one.
 pub(crate) fn connect(app: &App, address: ServerAddress, is_only: bool) -> Result<HttpStore, Failure> {
+    let token = credentials(app).token(&address, is_only)?;
+    Ok(HttpStore::new(address, &token, app.config.switch("allow_http")?)?)
+}
+
+fn credentials(app: &App) -> ServerCredentials {
     let environment = &app.environment;
     let sources = ConfigSources::new(app.home.clone(), environment.variables.clone());
     let file = sources.folder_of_configuration().map(|folder| folder.join(CREDENTIALS_FILE));
-    let credentials = ServerCredentials::new(environment.variable(TOKEN_VARIABLE), file);
-    let token = credentials.token(&address, is_only)?;
-    Ok(HttpStore::new(address, &token, app.config.switch("allow_http")?)?)
+    ServerCredentials::new(environment.variable(TOKEN_VARIABLE), file)
+}
+
+/// Why the file of tokens has none for the selected server: a program that another one starts may not get the variable.
+pub(crate) fn missing_in_file(app: &App) -> Result<Option<Error>, Failure> {
+    let Some(address) = server_of(&app.global.store)? else { return Ok(None) };
+    Ok(credentials(app).token_in_file(&address).err())
 }
 
 /// Whether a server has the selected store.

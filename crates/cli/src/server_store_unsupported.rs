@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use amplifier_session_api::remote::OperationServer;
+use amplifier_session_storage::Error;
 
 use crate::{
     app::{App, CurrentUser},
@@ -18,6 +19,11 @@ pub(crate) fn selected(app: &App) -> Result<Option<Arc<dyn OperationServer>>, Fa
         return Err(Failure::wrong_use("this build has no client for servers", hint));
     }
     Ok(None)
+}
+
+/// As [`selected`].
+pub(crate) fn missing_in_file(app: &App) -> Result<Option<Error>, Failure> {
+    selected(app).map(|_| None)
 }
 
 /// As [`selected`].

@@ -47,14 +47,27 @@ impl ServerCredentials {
         if let Some(token) = self.of_file(&host)? {
             return Ok(token);
         }
+        let set = format!("set {TOKEN_VARIABLE}, or put it");
         match &self.variable {
             Some(token) if is_only => Ok(token.clone()),
             Some(_) => Err(self.missing(
                 &host,
+                &set,
                 &format!("{TOKEN_VARIABLE} is the token of one server, and this command uses several"),
             )),
-            None => Err(self.missing(&host, &format!("there is no token for {host}"))),
+            None => Err(self.missing(&host, &set, &format!("there is no token for {host}"))),
         }
+    }
+
+    /// The token of a server in the file, for a program that may not get the variable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::token`].
+    pub fn token_in_file(&self, server: &ServerAddress) -> Result<Secret> {
+        let host = server.host();
+        let message = format!("no file has a token for {host}");
+        self.of_file(&host)?.ok_or_else(|| self.missing(&host, "put it", &message))
     }
 
     fn of_file(&self, host: &str) -> Result<Option<Secret>> {
@@ -77,14 +90,14 @@ impl ServerCredentials {
         Ok(host.map(|(_, HostCredentials { token })| Secret::new(&token)))
     }
 
-    fn missing(&self, host: &str, message: &str) -> Error {
-        let file = match &self.file {
-            Some(path) => {
-                format!(", or put it into {}, which only you may read: {}", path.display(), example(host))
-            }
-            None => String::new(),
-        };
-        let hint = format!("`token create` on the server makes one; set {TOKEN_VARIABLE}{file}");
+    /// `put` says what to do with a token, before the file.
+    fn missing(&self, host: &str, put: &str, message: &str) -> Error {
+        let file =
+            self.file.as_ref().map_or_else(|| CREDENTIALS_FILE.into(), |path| path.display().to_string());
+        let example = example(host);
+        let hint = format!(
+            "`token create` on the server makes one; {put} into {file}, which only you may read: {example}"
+        );
         Error::new(ErrorKind::Authentication, message).with_hint(hint)
     }
 }

@@ -27,13 +27,15 @@ pub struct Viewer {
     pub team_ids: Vec<String>,
     /// The person's organisation.
     pub org_id: Option<String>,
+    /// The only owner whose sessions are read, of those that the person may see. Default: all.
+    pub owner: Option<UserId>,
 }
 
 impl Viewer {
     /// A person without teams and organisation.
     #[must_use]
     pub fn new(user_id: UserId) -> Self {
-        Self { user_id, team_ids: Vec::new(), org_id: None }
+        Self { user_id, team_ids: Vec::new(), org_id: None, owner: None }
     }
 
     /// Sets the teams. Blank names are ignored, so that they match nothing by accident.
@@ -51,6 +53,19 @@ impl Viewer {
         self
     }
 
+    /// Sets the only owner whose sessions are read: several users may have a session with the same id.
+    #[must_use]
+    pub fn with_owner(mut self, owner: Option<UserId>) -> Self {
+        self.owner = owner;
+        self
+    }
+
+    /// Whether sessions of this owner are read, as far as the person may see them.
+    #[must_use]
+    pub fn reads_of(&self, owner: &UserId) -> bool {
+        self.owner.as_ref().is_none_or(|only| only == owner)
+    }
+
     /// Whether the person may see `session`: it is their own, public, or shared with one of their teams or their
     /// organisation.
     #[must_use]
@@ -59,13 +74,13 @@ impl Viewer {
     }
 
     fn is_among(&self, shared: SessionReaders<'_>) -> bool {
-        *shared.owner == self.user_id
-            || match shared.visibility {
-                Visibility::Private => false,
-                Visibility::Team => shared.team_ids.iter().any(|team| self.team_ids.contains(team)),
-                Visibility::Org => shared.org_id.is_some() && shared.org_id == self.org_id.as_deref(),
-                Visibility::Public => true,
-            }
+        let is_shared = || match shared.visibility {
+            Visibility::Private => false,
+            Visibility::Team => shared.team_ids.iter().any(|team| self.team_ids.contains(team)),
+            Visibility::Org => shared.org_id.is_some() && shared.org_id == self.org_id.as_deref(),
+            Visibility::Public => true,
+        };
+        self.reads_of(shared.owner) && (*shared.owner == self.user_id || is_shared())
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn select(scope: &Scope, filter: &SessionFilter) -> Select {
                 visible.push(format!("(c.visibility = 'team' AND ARRAY_CONTAINS(c.team_ids, {team}))"));
             }
             select = select.and(format!("({})", visible.join(" OR ")));
+            select = select.with_some("c.user_id = @", viewer.owner.as_ref());
         }
         _ => {}
     }

@@ -1,8 +1,12 @@
 //! The sessions that a call reads.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, sync::Arc};
 
-use amplifier_session_api::{Api, ApiCaller, CallerPlace, Notice, Reach, incomplete::IncompleteReason};
+use amplifier_session_api::{
+    Api, ApiCaller, CallerPlace, Notice, Reach,
+    incomplete::IncompleteReason,
+    remote::{AnyApi, OperationServer, RemoteApi, SkippedSessions},
+};
 use amplifier_session_core::SessionStorage;
 use async_trait::async_trait;
 use jiff::Zoned;
@@ -31,8 +35,7 @@ pub struct StoreUse {
 /// Sessions that were opened for a call.
 #[derive(Debug)]
 pub struct OpenedSessions {
-    storage: SessionStorage,
-    caller: ApiCaller,
+    place: SessionsPlace,
     now: Zoned,
     home: Option<PathBuf>,
     is_elsewhere: bool,
@@ -40,6 +43,15 @@ pub struct OpenedSessions {
     permit: Option<OwnedSemaphorePermit>,
     unread: Option<IncompleteReason>,
     notices: Vec<Notice>,
+}
+
+/// The place of the sessions.
+#[derive(Debug)]
+enum SessionsPlace {
+    /// This process has opened their store.
+    Here(Box<SessionStorage>, ApiCaller),
+    /// A server has their store. It names the sessions that it skipped in its responses too.
+    There(Arc<dyn OperationServer>, SkippedSessions),
 }
 
 impl OpenedSessions {
@@ -54,9 +66,19 @@ impl OpenedSessions {
         if !storage.masks_reads() {
             return Err(AccessError::new("secrets can't be masked: the store has no rules for them", None));
         }
-        Ok(Self {
-            storage,
-            caller,
+        Ok(Self::at(SessionsPlace::Here(Box::new(storage), caller), now))
+    }
+
+    /// The sessions of a server, for the caller whom it knows, at the time `now`, which also sets the time zone of dates.
+    /// The server masks secrets in all that is read, or refuses.
+    #[must_use]
+    pub fn of_server(server: Arc<dyn OperationServer>, now: Zoned) -> Self {
+        Self::at(SessionsPlace::There(server, SkippedSessions::default()), now)
+    }
+
+    fn at(place: SessionsPlace, now: Zoned) -> Self {
+        Self {
+            place,
             now,
             home: None,
             is_elsewhere: false,
@@ -64,7 +86,7 @@ impl OpenedSessions {
             permit: None,
             unread: None,
             notices: Vec::new(),
-        })
+        }
     }
 
     /// Sets the home folder of the caller, who is on this machine: folders in requests may begin with `~`.
@@ -109,13 +131,19 @@ impl OpenedSessions {
         self
     }
 
-    pub(crate) fn api(&self) -> Api<'_> {
-        let place = if self.is_elsewhere {
-            CallerPlace::Elsewhere
-        } else {
-            CallerPlace::Here { home: self.home.as_deref() }
-        };
-        Api { storage: &self.storage, caller: &self.caller, now: &self.now, place }
+    /// The operations. Secrets are masked in all that they read.
+    pub(crate) fn api(&self) -> AnyApi<'_> {
+        let (now, home) = (&self.now, self.home.as_deref());
+        match &self.place {
+            SessionsPlace::Here(storage, caller) => {
+                let place =
+                    if self.is_elsewhere { CallerPlace::Elsewhere } else { CallerPlace::Here { home } };
+                AnyApi::Here(Api { storage, caller, now, place })
+            }
+            SessionsPlace::There(server, skipped) => {
+                AnyApi::There(RemoteApi { server: &**server, now, home, skipped, masked: true })
+            }
+        }
     }
 
     pub(crate) fn now(&self) -> &Zoned {

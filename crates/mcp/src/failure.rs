@@ -82,7 +82,10 @@ fn of_store(error: &Error, address: &str) -> CallFailure {
     }
     let is_argument =
         error.kind() == ErrorKind::Validation && error.field().is_some_and(ErrorField::is_argument);
-    let Some(field) = error.field().filter(|_| is_argument) else { return CallFailure(with_causes(error)) };
+    let Some(field) = error.field().filter(|_| is_argument) else {
+        let hint = error.hint().map(|hint| format!("\nhint for the user: {hint}"));
+        return CallFailure(with_causes(error) + &hint.unwrap_or_default());
+    };
     let parameter = match field {
         ErrorField::Address | ErrorField::SessionId => address,
         ErrorField::Sequence => address,

@@ -196,6 +196,7 @@ pub(crate) enum ByParameter {
     Bundle,
     Model,
     Tool,
+    #[serde(alias = "event_type")]
     Event,
 }
 

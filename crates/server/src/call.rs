@@ -10,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace};
+use amplifier_session_api::{AccessRight, Api, ApiAnswer, ApiCaller, ApiError, CallerPlace, Reach};
 use amplifier_session_core::{
-    Scope, SessionStorage,
+    Error, Scope, SessionStorage,
     model::{Session, Timestamp, UserId},
 };
 use amplifier_session_mcp::{AccessError, OpenedSessions};
@@ -43,6 +43,9 @@ use crate::{
 const READY: Duration = Duration::from_secs(2);
 /// The time between a change and the update of the search index.
 const INDEX_DELAY: Duration = Duration::from_secs(1);
+
+/// The field of a request with the owner of the session that it reads.
+pub(crate) const SESSION_OWNER: &str = "owner";
 
 /// The handles on the store of a server.
 #[derive(Debug, Clone)]
@@ -284,6 +287,34 @@ impl HttpCall {
     /// Sets the time to that at the caller: dates in their requests are relative to it.
     pub(crate) fn set_now(&mut self, now: Zoned) {
         self.now = now;
+    }
+
+    /// From now on, reads only sessions of the owner whom the request names, if it names one. Without a scope, those of
+    /// others are searched for as far as the caller reaches.
+    pub(crate) fn choose_owner(&mut self) -> Result<(), HttpProblem> {
+        let Some(owner) = self.take_text(SESSION_OWNER) else { return Ok(()) };
+        let owner = UserId::new(owner).map_err(|error| HttpProblem::of_parameter("user", error.message()))?;
+        let caller = self.signed_in.caller();
+        if owner != *caller.user() {
+            let reach = caller.reach();
+            self.set_default("scope", reach.as_str());
+            if self.fields.get("scope").is_some_and(|scope| scope == Reach::Own.as_str()) {
+                let session = self.fields.get("session").and_then(Value::as_str).unwrap_or_default();
+                return Err(self.problem(Error::session_not_found(session).into()));
+            }
+        }
+        self.signed_in = self.signed_in.clone().reading_of(owner);
+        Ok(())
+    }
+
+    /// From now on, masks secrets in the caller's own sessions too.
+    pub(crate) fn mask_all(&mut self) -> Result<(), HttpProblem> {
+        if self.route.right != AccessRight::Read {
+            // What was masked could be written back.
+            return Err(HttpProblem::of_parameter("masked", "only what is read can be masked"));
+        }
+        self.storage = self.storage.clone().with_masked_reads();
+        Ok(())
     }
 
     /// Removes a field that the operation does not have.

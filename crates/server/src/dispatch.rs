@@ -147,7 +147,8 @@ async fn answer_caller(
             _ => None,
         };
         let call = CallParts { route, headers: parts.headers, fields, body, upgrade, stream };
-        let call = call.of(signed_in, state.clone());
+        let mut call = call.of(signed_in, state.clone());
+        call.choose_owner()?;
         let _permit = match route.pace {
             RoutePace::Search => Some(state.limits.search().await?),
             _ => None,

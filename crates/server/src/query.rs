@@ -1,5 +1,6 @@
 //! Parameters of requests, as the fields of a request of the API.
 
+use amplifier_session_api::choices::typed_choice;
 use axum::body::Bytes;
 use serde_json::{Map, Number, Value};
 
@@ -106,10 +107,10 @@ fn value_of(parameter: &RouteParameter, text: &str) -> Result<Value, HttpProblem
             _ => Err(wrong("must be true or false".to_owned())),
         },
         ParameterKind::Choice(values) => {
-            choice(values, text).map(Value::from).ok_or_else(|| wrong(one_of(values)))
+            typed_choice(values, text).map(Value::from).ok_or_else(|| wrong(one_of(values)))
         }
         ParameterKind::Choices(values) => {
-            let chosen = text.split(',').map(|text| choice(values, text.trim()));
+            let chosen = text.split(',').map(|text| typed_choice(values, text.trim()));
             let chosen: Option<Vec<&str>> = chosen.collect();
             chosen.map(Value::from).ok_or_else(|| wrong(one_of(values)))
         }
@@ -134,13 +135,13 @@ fn checked(kind: ParameterKind, value: Value) -> Result<Value, String> {
         ParameterKind::Choice(values) => {
             return value
                 .as_str()
-                .and_then(|text| choice(values, text))
+                .and_then(|text| typed_choice(values, text))
                 .map(Value::from)
                 .ok_or(one_of(values));
         }
         ParameterKind::Choices(values) => {
             let chosen = |list: &Vec<Value>| -> Option<Vec<&str>> {
-                list.iter().map(|value| choice(values, value.as_str()?)).collect()
+                list.iter().map(|value| typed_choice(values, value.as_str()?)).collect()
             };
             return value.as_array().and_then(chosen).map(Value::from).ok_or(one_of(values));
         }
@@ -152,10 +153,6 @@ fn checked(kind: ParameterKind, value: Value) -> Result<Value, String> {
 
 fn are(value: &Value, is_one: impl Fn(&Value) -> bool) -> bool {
     value.as_array().is_some_and(|list| list.iter().all(is_one))
-}
-
-fn choice(values: &'static [&'static str], text: &str) -> Option<&'static str> {
-    values.iter().copied().find(|value| value.eq_ignore_ascii_case(text))
 }
 
 fn one_of(values: &[&str]) -> String {
@@ -187,6 +184,14 @@ mod tests {
                 "scope": "own",
             })
         );
+    }
+
+    #[test]
+    fn values_may_be_named_as_on_the_command_line() {
+        let read = fields("q=a&mode=full-text&in=user_query,tool-call").unwrap();
+        assert_eq!(read, json!({"query": "a", "mode": "full_text", "in": ["user", "tool_call"]}));
+        let read = fields_of_query(route("statistics"), std::iter::empty(), "by=event,day").unwrap();
+        assert_eq!(Value::Object(read), json!({"by": ["event_type", "day"]}));
     }
 
     #[test]

@@ -51,6 +51,11 @@ impl SignedIn {
         &self.caller
     }
 
+    /// The same caller, who reads only sessions of this owner where they reach farther than their own.
+    pub(crate) fn reading_of(self, owner: UserId) -> Self {
+        Self { caller: self.caller.with_owner(Some(owner)), ..self }
+    }
+
     /// How much they may store, as far as their token says so.
     pub(crate) fn quota(&self) -> StorageQuota {
         self.quota

@@ -84,7 +84,8 @@ impl Api<'_> {
         let page = lines.page(rows.len() + damaged.len(), count);
         notices.extend(page.no_line(LineKind::Message, count));
         let vectors = if request.vectors { Some(self.vectors_of_messages(&scope, id).await?) } else { None };
-        let SessionResponse { session: shown, skipped, short_ids } = self.details(&scope, &session).await?;
+        let SessionResponse { session: shown, skipped, short_ids, .. } =
+            self.details(&scope, &session).await?;
         let view = |message: &Message| {
             let view = MessageView::new(message, short(&short_ids, id), None);
             match &vectors {

@@ -1,6 +1,11 @@
 //! The details of one session.
 
-use amplifier_session_core::{Scope, backend::SkippedLine, model::Session};
+use amplifier_session_core::{
+    Scope,
+    backend::SkippedLine,
+    model::Session,
+    storage::{Addressed, AddressedLine},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -28,6 +33,9 @@ pub struct SessionRequest {
 pub struct SessionResponse {
     /// The session.
     pub session: SessionView,
+    /// The number of the message, if the address names one. The session may not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<u32>,
     /// Lines of its files that could not be read.
     pub skipped: Vec<SkippedLine>,
     /// The short ids of the session and its parent, if they were requested.
@@ -46,8 +54,12 @@ impl Api<'_> {
     pub async fn session(&self, request: &SessionRequest) -> Result<ApiAnswer<SessionResponse>, ApiError> {
         let scope = self.caller.scope(request.scope)?;
         let mut notices = Vec::new();
-        let session = self.find(&scope, &request.session, &mut notices).await?.session;
+        let Addressed { session, line, .. } = self.find(&scope, &request.session, &mut notices).await?;
         let mut response = self.details(&scope, &session).await?;
+        response.message = match line {
+            Some(AddressedLine::Message(sequence)) => Some(sequence),
+            _ => None,
+        };
         if !request.short_ids {
             response.short_ids.clear();
         }
@@ -62,6 +74,7 @@ impl Api<'_> {
     ) -> Result<SessionResponse, ApiError> {
         Ok(SessionResponse {
             session: self.session_view(session).await?,
+            message: None,
             skipped: self.storage.statistics().skipped_lines(scope, &session.session_id).await?,
             short_ids: self.short_ids_of(scope, std::slice::from_ref(session)).await?,
         })

@@ -16,6 +16,9 @@ pub struct OperationCall {
     pub now: Zoned,
     /// The request.
     pub request: Value,
+    /// Whether secrets are masked in all that is read, also in the caller's own sessions. Only calls that read can do so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
 }
 
 /// The answer of a server to a call.
@@ -121,7 +124,7 @@ impl RemoteApi<'_> {
     pub(super) async fn written(&self, request: &impl Serialize) -> Result<OperationCall, ApiError> {
         let mut request = serde_json::to_value(request).map_err(unreadable)?;
         resolve(&mut request, self.home).await?;
-        Ok(OperationCall { now: self.now.clone(), request })
+        Ok(OperationCall { now: self.now.clone(), request, masked: self.masked })
     }
 
     /// The answer of the server.

@@ -67,6 +67,9 @@ pub struct RemoteApi<'a> {
     pub home: Option<&'a Path>,
     /// Gets the sessions that the server skipped because they can't be read.
     pub skipped: &'a SkippedSessions,
+    /// Whether secrets are masked in all that is read, also in the caller's own sessions. Operations that change something
+    /// are refused then.
+    pub masked: bool,
 }
 
 /// Sessions that a server skipped because they can't be read. Clones share them.

@@ -121,9 +121,10 @@ fn default_of(key: &str) -> &'static str {
     default.unwrap_or_default()
 }
 
-/// The help of `--store`: the stores of this build.
+/// The help of `--store`: the stores of this build, and servers if it has their client.
 fn store_help() -> String {
-    let forms: Vec<&str> = BACKENDS.iter().map(|backend| backend.form).collect();
+    let server = cfg!(feature = "client").then_some("https://HOST (a server)");
+    let forms: Vec<&str> = BACKENDS.iter().map(|backend| backend.form).chain(server).collect();
     format!("Where the sessions are stored: {}; `help config` lists their settings", forms.join(", "))
 }
 
@@ -186,12 +187,19 @@ impl GlobalArgs {
     /// environment or the configuration file. Each begins with a space.
     pub(crate) fn typed_again(&self) -> String {
         let scope = if self.scope == ScopeArg::Own { "" } else { self.scope.as_str() };
+        // Elsewhere, they have no effect; `share` has options with the same names.
+        let groups = if self.scope == ScopeArg::Visible { self.groups_again() } else { String::new() };
         self.store_typed_again()
             + &self.setting_again("user", self.user.as_deref())
             + &again("--scope", SCOPE_VARIABLE, scope)
-            + &self.setting_again("teams", Some(&self.team.join(",")))
-            + &self.setting_again("org", self.org.as_deref())
+            + &groups
             + if self.utc { " --utc" } else { "" }
+    }
+
+    /// The typed teams and organisation.
+    fn groups_again(&self) -> String {
+        self.setting_again("teams", Some(&self.team.join(",")))
+            + &self.setting_again("org", self.org.as_deref())
     }
 
     /// The options that select the store, for hints about the sessions of everyone in it.
@@ -214,8 +222,7 @@ impl GlobalArgs {
 
     /// Whether `--team` or `--org` was typed.
     pub(crate) fn typed_groups(&self) -> bool {
-        let team = self.setting_again("teams", Some(&self.team.join(",")));
-        !(team + &self.setting_again("org", self.org.as_deref())).is_empty()
+        !self.groups_again().is_empty()
     }
 
     /// A typed option that means nothing to a server, because its token or the server itself decides that, with advice.

@@ -22,7 +22,7 @@ in the file stays as it is. A client that runs has to be restarted.
 
 The client starts the program with the options of this command that select store and sessions, such as --store and --user, \
 also if they come from variables: not every client passes variables on. Keys are never written; put them into the configuration \
-file.
+file, and the token of a server into credentials.toml beside it.
 
 In a pipe, prints one line for each client: what was done (`installed`, `updated` or `unchanged`), the client and the file, \
 separated by tabs.
@@ -31,7 +31,8 @@ Examples:
   amplifier-sessions mcp install claude-code
   amplifier-sessions mcp install codex amplifier
   amplifier-sessions mcp install cursor --print
-  amplifier-sessions --store sqlite:~/work.sqlite mcp install codex")]
+  amplifier-sessions --store sqlite:~/work.sqlite mcp install codex
+  amplifier-sessions --store https://sessions.example.com mcp install claude-code")]
 pub(crate) struct InstallMcpArgs {
     /// The client; may be repeated
     #[arg(required = true, value_name = "CLIENT", value_parser = client())]

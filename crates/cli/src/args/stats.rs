@@ -84,6 +84,7 @@ pub(crate) enum By {
     Month,
     Project,
     Bundle,
+    #[value(aliases = ["event_type", "event-type"])]
     Event,
     Tool,
     Model,

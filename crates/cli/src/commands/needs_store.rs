@@ -2,7 +2,7 @@
 
 use crate::{
     app::App,
-    args::{Command, ConfigAction, EmbeddingsAction, McpSubcommand, quoted},
+    args::{Command, ConfigAction, EmbeddingsAction, quoted},
     failure::Failure,
     program,
 };
@@ -25,10 +25,6 @@ pub(super) fn check(app: &App, command: &Command) -> Result<(), Failure> {
         Command::Backup(_) => format!(
             "run it on the machine of the server; `{program} copy --from {server} --to URL` copies your sessions"
         ),
-        Command::Mcp(_) => {
-            let url = format!("{}/mcp", app.global.store.trim_end_matches('/'));
-            format!("connect the agent to {url}, with the token in the header Authorization")
-        }
         _ => "run it on the machine of the server, with the store that `serve` uses there".to_owned(),
     };
     match name {
@@ -54,7 +50,6 @@ fn name(command: &Command) -> Option<&'static str> {
         Command::Verify(args) if !args.gaps => "verify",
         Command::Salvage(_) => "salvage",
         Command::Upgrade(_) => "upgrade",
-        Command::Mcp(args) if !matches!(args.action, Some(McpSubcommand::Uninstall(_))) => "mcp",
         Command::Config(args) if matches!(args.action, Some(ConfigAction::Init(_))) => "config init",
         Command::Embeddings(args) => match args.action {
             Some(EmbeddingsAction::Estimate(_)) => "embeddings estimate",

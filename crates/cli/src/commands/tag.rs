@@ -1,8 +1,9 @@
 //! `tag`: tags of sessions.
 
 use amplifier_session_api::{
-    ApiAnswer,
+    ApiAnswer, Reach,
     operations::{
+        session::SessionRequest,
         tag::TagRequest,
         tags::{TagCount, TagsRequest},
     },
@@ -25,11 +26,22 @@ pub(super) async fn run(app: &mut App, args: TagArgs) -> Result<Outcome, Failure
     let Some(session) = session else { return list(app).await };
     let request = TagRequest { session, add, remove };
     request.check()?;
-    let store = if request.is_change() { app.editor(false).await? } else { app.own_reader(false).await? };
-    let ApiAnswer { response, notices } = store.api(app).tag(&request).await?;
+    let ApiAnswer { response, notices } = if request.is_change() {
+        app.editor(false).await?.api(app).tag(&request).await?
+    } else {
+        read(app, &request.session).await?
+    };
     app.say_notices(&notices);
     show(app, &response)?;
     Ok(Outcome::found(request.is_change() || !response.session.session.tags.is_empty()))
+}
+
+/// The session as it is. To show its tags, a token needs only the right to read.
+async fn read(app: &App, session: &str) -> Result<ApiAnswer<ChangedView>, Failure> {
+    let request = SessionRequest { scope: Reach::Own, session: session.to_owned(), short_ids: false };
+    let store = app.own_reader(false).await?;
+    let ApiAnswer { response, notices } = store.api(app).session(&request).await?;
+    Ok(ApiAnswer { response: ChangedView::from(&response.session.session), notices })
 }
 
 fn show(app: &mut App, response: &ChangedView) -> Result<(), Failure> {

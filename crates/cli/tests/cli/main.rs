@@ -53,6 +53,8 @@ mod push;
 mod read_only;
 #[cfg(all(unix, feature = "client", feature = "server"))]
 mod remote;
+#[cfg(all(unix, feature = "client", feature = "server"))]
+mod remote_mcp;
 mod repositories;
 mod restore;
 mod roots;

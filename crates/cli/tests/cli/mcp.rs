@@ -20,7 +20,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"claude-code","version":"2.1.317"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}"#;
 
 /// A client that started the program.
-struct Agent {
+pub(crate) struct Agent {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -40,7 +40,7 @@ impl Agent {
     }
 
     /// An agent that has begun a session.
-    fn initialized(call: Call) -> Self {
+    pub(crate) fn initialized(call: Call) -> Self {
         let mut agent = Self::start(call);
         agent.send(INITIALIZE);
         assert_eq!(agent.receive()["result"]["protocolVersion"], "2025-06-18");
@@ -70,21 +70,21 @@ impl Agent {
         self.next
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let id = self.request(tool, &arguments);
         let answer = self.receive();
         assert_eq!(answer["id"], id, "{answer}");
         answer["result"].clone()
     }
 
-    fn text(&mut self, tool: &str, arguments: Value) -> String {
+    pub(crate) fn text(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], false, "{result}");
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
     /// Closes the input. Returns the exit code, the rest of stdout, and stderr.
-    fn end(mut self) -> (Option<i32>, String, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         drop(self.input.take());
         let (mut rest, mut stderr) = (String::new(), String::new());
         self.output.read_to_string(&mut rest).unwrap();
@@ -93,7 +93,7 @@ impl Agent {
     }
 }
 
-fn by_words(query: &str) -> Value {
+pub(crate) fn by_words(query: &str) -> Value {
     json!({"query": query, "mode": "full_text"})
 }
 

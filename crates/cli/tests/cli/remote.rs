@@ -10,21 +10,21 @@ use crate::{
     support::{Home, copy},
 };
 
-const TOKEN: &str = "AMPLIFIER_SESSIONS_TOKEN";
+pub(crate) const TOKEN: &str = "AMPLIFIER_SESSIONS_TOKEN";
 /// Makes the program print as on a terminal of this width.
 const TERMINAL: &str = "AMPLIFIER_SESSIONS_FORCE_TTY";
 
 /// The same store twice: in a file, and behind a server.
-struct Twins {
-    home: Home,
-    file: String,
+pub(crate) struct Twins {
+    pub(crate) home: Home,
+    pub(crate) file: String,
     server: Server,
-    token: String,
+    pub(crate) token: String,
     _other: Home,
 }
 
 impl Twins {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (home, other) = (lossy_with("local"), Home::new());
         let file = home.path().join("twin.sqlite");
         copy_store(&home, &file);
@@ -36,7 +36,7 @@ impl Twins {
         Self { home, file, server, token, _other: other }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.server.address)
     }
 
@@ -298,10 +298,27 @@ fn a_token_limits_what_a_command_does() {
     let delete = with("read,write", &["delete", FLAKY, "--yes"]);
     assert!(delete.code == 1 && delete.stderr.contains("--rights read,write,delete"), "{}", delete.all());
     assert_eq!(with("read", &["show", FLAKY]).code, 0);
+    let tags = with("read", &["tag", FLAKY]);
+    assert_eq!((tags.code, tags.stdout.as_str()), (0, "tests\nci\n"), "{}", tags.stderr);
     let unknown = twins.home.call(&["sessions", "--store", &twins.url()]).env(TOKEN, "ams_x").run();
     assert!(unknown.code == 1 && unknown.stderr.contains("does not know the token"), "{}", unknown.all());
     let user = with("read", &["user"]);
     assert!(user.stdout.contains(&format!("the token for {}", twins.server.address)), "{}", user.all());
+}
+
+#[test]
+fn doctor_needs_no_session_folder_with_a_server() {
+    let (twins, home) = (Twins::new(), Home::new());
+    let ran = home.call(&["doctor", "--store", &twins.url()]).env(TOKEN, &twins.token).run();
+    assert!(ran.code == 0 && ran.stdout.contains("ok\tstore\t"), "{}", ran.all());
+}
+
+#[test]
+fn a_hint_repeats_no_option_that_has_no_effect() {
+    let home = Home::with_samples();
+    home.ok(&["sync", "--embedding", "none"]);
+    let ran = home.run(&["share", "no-such", "--team", "web"]);
+    assert!(ran.code == 1 && ran.stderr.contains("amplifier-sessions sessions`"), "{}", ran.all());
 }
 
 #[test]
@@ -317,7 +334,6 @@ fn what_needs_the_store_itself_says_where_to_run_it() {
         ("upgrade", "on the machine of the server"),
         ("embeddings backfill", "on the machine of the server"),
         ("config init", "on the machine of the server"),
-        ("mcp", "https://sessions.example.com/mcp"),
     ] {
         let ran = home.call(&[&words(line)[..], &["--store", url]].concat()).env(TOKEN, "ams_x").run();
         assert_eq!(ran.code, 2, "{line}: {}", ran.all());

@@ -178,7 +178,8 @@ fn digest_of(scope: &Scope) -> Short {
         Scope::User(user) => rmp_serde::to_vec(&("user", user.as_str())),
         Scope::Visible(viewer) => {
             let teams: BTreeSet<&String> = viewer.team_ids.iter().collect();
-            rmp_serde::to_vec(&("visible", viewer.user_id.as_str(), &viewer.org_id, teams))
+            let owner = viewer.owner.as_ref().map(|owner| owner.as_str());
+            rmp_serde::to_vec(&("visible", viewer.user_id.as_str(), &viewer.org_id, teams, owner))
         }
         Scope::Everyone => rmp_serde::to_vec("everyone"),
     };

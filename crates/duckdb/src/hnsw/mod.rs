@@ -238,7 +238,7 @@ fn includes_everything(rows: &mut HnswRows<'_>, query: &VectorQuery) -> Result<b
     match &query.scope {
         Scope::Everyone => Ok(true),
         Scope::User(user) => rows.are_all_of(user),
-        Scope::Visible(viewer) => rows.are_all_of(&viewer.user_id),
+        Scope::Visible(viewer) => Ok(viewer.owner.is_none() && rows.are_all_of(&viewer.user_id)?),
         _ => Ok(false),
     }
 }

@@ -9,13 +9,11 @@ use amplifier_session_api::{
     operations::{
         context::{ContextRequest, ContextResponse},
         messages::{MessagesRequest, MessagesResponse},
+        session::SessionRequest,
     },
     views::{MessageView, SessionView},
 };
-use amplifier_session_core::{
-    storage::AddressedLine,
-    text::{counted, grouped},
-};
+use amplifier_session_core::text::{counted, grouped};
 use serde_json::Value;
 
 use super::{all_remarks, given, remark_lines};
@@ -109,8 +107,10 @@ impl ReadCall {
 
     async fn messages(&self, opened: &OpenedSessions) -> Result<ApiAnswer<MessagesRead>, ApiError> {
         let api = opened.api();
-        let named = api.addressed(opened.reach(), &self.address).await?;
-        let is_message = matches!(named.line, Some(AddressedLine::Message(_)));
+        let session =
+            SessionRequest { scope: opened.reach(), session: self.address.clone(), short_ids: false };
+        let named = api.session(&session).await?.response;
+        let (is_message, count) = (named.message.is_some(), named.session.session.message_count);
         let around = |turn: Option<u32>, message: Option<u32>, sides: (u32, u32)| ContextRequest {
             scope: opened.reach(),
             session: self.address.clone(),
@@ -120,13 +120,10 @@ impl ReadCall {
             after: Some(self.after.unwrap_or(sides.1)),
             short_ids: true,
         };
-        let last = named.session.message_count.saturating_sub(1);
         let request = match (self.turn, self.from) {
             (Some(turn), _) => around(Some(turn), None, (0, 0)),
             (None, None | Some(ReadFrom::Start)) if is_message => around(None, None, (AROUND, AROUND)),
-            (None, Some(ReadFrom::End)) if named.session.message_count > 0 => {
-                around(None, Some(last), (PAGE, 0))
-            }
+            (None, Some(ReadFrom::End)) if count > 0 => around(None, Some(count - 1), (PAGE, 0)),
             (None, from) => {
                 let from = match from {
                     Some(ReadFrom::Message(sequence)) => sequence,

@@ -27,13 +27,16 @@ pub(crate) fn answer(mut call: HttpCall) -> Answering {
     })
 }
 
-/// The request, for the time at the caller.
+/// The request, for the time at the caller. Sets what else the call says.
 fn request(call: &mut HttpCall) -> Result<Value, HttpProblem> {
     let now = call.take_text("now").unwrap_or_default();
     let now: Zoned = now
         .parse()
         .map_err(|_| HttpProblem::of_parameter("now", "it is not a time with a time zone that is known"))?;
     call.set_now(now);
+    if call.take_flag("masked") {
+        call.mask_all()?;
+    }
     Ok(call.take("request").unwrap_or_default())
 }
 

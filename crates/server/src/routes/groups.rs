@@ -4,7 +4,10 @@ use amplifier_session_api::{AccessRight, Reach};
 use axum::http::StatusCode;
 
 use super::{HttpRoute, HttpVerb, RouteBody, RoutePace, RouteParameter as P};
-use crate::rest::{about, reading::JSON_LINES};
+use crate::{
+    call::SESSION_OWNER,
+    rest::{about, reading::JSON_LINES},
+};
 
 /// A route that reads own sessions, without a body.
 pub(super) const READ: HttpRoute = HttpRoute {
@@ -78,7 +81,12 @@ pub(super) const LENGTH: &[P] = &[
     P::count("max_chars", 1_000_000, "Cut each message to this many characters"),
     P::count("budget", 1_000_000, "Cut the answer to this many tokens"),
 ];
-pub(super) const ONE: &[P] = &[ID, SCOPE];
+pub(super) const ONE: &[P] = &[
+    ID,
+    SCOPE,
+    P::text("user", "Only a session of this owner. Without `scope`, those of others are found as far as the token reaches")
+        .of(SESSION_OWNER),
+];
 pub(super) const LINES: &[P] = &[
     P::number("from", "The number of the first one, from 0"),
     P::count("limit", 1_000, "The largest number; by default 100"),
@@ -91,8 +99,8 @@ pub(super) const QUERY: &[P] = &[
     P::choice("mode", &["hybrid", "semantic", "full_text"], "By words, by meaning, or both (default)"),
     P::choices(
         "in",
-        &["user", "assistant", "thinking", "tool", "system"],
-        "Only these texts; by default all but `system`",
+        &["user", "assistant", "thinking", "tool", "tool_output", "tool_call", "system"],
+        "Only these texts; by default all but `system`. `tool` is calls and their output",
     ),
     P::choice("role", &["user", "assistant", "tool", "system", "developer"], "Only messages with this role"),
     P::texts("file", "Only sessions with a tool call on each of these files").of("files"),

@@ -16,7 +16,9 @@ const NOW: P = P::text(
     "The time at the caller, with their time zone: `2026-01-31T09:30:00+01:00[Europe/Berlin]`",
 )
 .required();
-const PARAMETERS: &[&[P]] = &[&[NOW, P::json("request", "Request", "The request").required()]];
+const MASKED: P =
+    P::flag("masked", "Whether secrets are masked in the caller's own sessions too; for what only reads");
+const PARAMETERS: &[&[P]] = &[&[NOW, P::json("request", "Request", "The request").required(), MASKED]];
 
 /// A route for each operation, and one to export sessions.
 pub(super) static OPERATION_ROUTES: LazyLock<Vec<HttpRoute>> =

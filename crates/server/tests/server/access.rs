@@ -56,6 +56,49 @@ async fn sessions_of_others_and_of_nobody_are_the_same() {
     }
 }
 
+/// Two users share a session with the same id, and one of them has another one.
+#[tokio::test]
+async fn an_owner_picks_one_of_several_sessions_with_the_same_id() {
+    let server = Running::start().await;
+    for (user, session, sharing) in [
+        ("ben", "same-1", Sharing::public()),
+        ("carl", "same-1", Sharing::public()),
+        ("dora", "same-1", Sharing::private()),
+        ("carl", "own-1", Sharing::private()),
+    ] {
+        let target = target_of(user, "shop", session);
+        let text = vec![lines::user(&format!("a question of {user}")), lines::assistant("an answer")];
+        server.storage.ingestion().sync_transcript_lines(&target, whole(text)).await.unwrap();
+        server.storage.sessions().share_session(&target.key, &sharing).await.unwrap();
+    }
+    let visible = server.token("ana", Reach::Visible, READ);
+    let all = server.token("ana", Reach::All, READ);
+    let get = async |token: &str, path: &str| {
+        let request = Request::new(server.address, "GET", &format!("/v1/sessions/{path}"));
+        request.header("authorization", &format!("Bearer {token}")).send().await
+    };
+    let ambiguous = get(&visible, "same-1?scope=visible").await;
+    assert_eq!(ambiguous.problem(), (400, "validation".to_owned()));
+    let detail = ambiguous.json()["detail"].as_str().unwrap().to_owned();
+    for (owner, is_named) in [("ben", true), ("carl", true), ("dora", false)] {
+        assert_eq!(detail.contains(&format!("same-1 of {owner}")), is_named, "{detail}");
+    }
+    for path in ["same-1?user=ben", "same-1/messages?user=ben&scope=visible", "same/turns/1?user=ben"] {
+        let text = get(&visible, path).await.ok().to_string();
+        assert!(text.contains("ben") && !text.contains("carl"), "{path}: {text}");
+    }
+    assert!(get(&all, "same-1/messages?user=dora").await.ok().to_string().contains("a question of dora"));
+    // Those that the caller may not see, and those that are not there, are the same.
+    for path in ["same-1?user=dora", "own-1?user=carl", "same-1?user=eve", "same-1?user=ben&scope=own"] {
+        assert_eq!(get(&visible, path).await.problem(), (404, "session_not_found".to_owned()), "{path}");
+    }
+    assert_eq!(get(&visible, "same-1?user=ben&scope=all").await.status, 403);
+    assert_eq!(get(&visible, "first-1?user=ana").await.status, 200);
+    let own = server.token("ana", Reach::Own, READ);
+    assert_eq!(get(&own, "same-1?user=ben").await.problem().0, 404);
+    assert_eq!(get(&own, "same-1?user=").await.json()["field"], "user");
+}
+
 /// Whatever the store keeps, and whoever else may read the session.
 #[tokio::test]
 async fn only_the_owner_reads_secrets() {

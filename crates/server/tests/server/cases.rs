@@ -2,7 +2,10 @@
 
 use amplifier_session_testkit::prelude::{Value, json};
 
-use crate::{cases_of_operations::operation_cases, world::World};
+use crate::{
+    cases_of_operations::operation_cases,
+    world::{USERS, World},
+};
 
 /// A request, without token and scope.
 #[derive(Debug, Clone)]
@@ -127,7 +130,15 @@ fn session(route: &str, id: &str) -> Option<Vec<RouteCase>> {
         "session_export" => &["/export"],
         _ => return None,
     };
-    Some(ends.iter().map(|end| get(format!("/v1/sessions/{id}{end}"))).collect())
+    let mut cases: Vec<RouteCase> = ends.iter().map(|end| get(format!("/v1/sessions/{id}{end}"))).collect();
+    if !matches!(route, "session_secrets" | "superseded" | "session_export") {
+        let of_owner = |case: &RouteCase| {
+            let joint = if case.path.contains('?') { '&' } else { '?' };
+            get(format!("{}{joint}user={}", case.path, USERS[0]))
+        };
+        cases.extend(cases.iter().map(of_owner).collect::<Vec<_>>());
+    }
+    Some(cases)
 }
 
 fn changes(route: &str, id: &str) -> Option<Vec<RouteCase>> {

@@ -10,10 +10,10 @@ use amplifier_session_api::{
 };
 use amplifier_session_client::HttpStore;
 use amplifier_session_core::{ErrorKind, Secret};
-use amplifier_session_testkit::prelude::{Value, json};
+use amplifier_session_testkit::{lines, prelude::*};
 use jiff::Zoned;
 
-use crate::{Running, cases_of_operations::operation, client::Request};
+use crate::{Running, SECRET, cases_of_operations::operation, client::Request};
 
 /// A user at another machine.
 struct Remote {
@@ -33,7 +33,7 @@ impl Remote {
 
     fn api(&self) -> AnyApi<'_> {
         let Self { server, now, skipped } = self;
-        AnyApi::There(RemoteApi { server, now, home: None, skipped })
+        AnyApi::There(RemoteApi { server, now, home: None, skipped, masked: false })
     }
 
     async fn session(&self, address: &str) -> Result<String, ApiError> {
@@ -113,4 +113,24 @@ async fn a_request_of_another_version_is_refused_if_it_would_not_be_understood()
     let old = old.header("authorization", &format!("Bearer {token}"));
     let old = old.header("x-amplifier-sessions-version", "99.0.0").json(&call("sessions", json!({})));
     assert_eq!(old.send().await.problem(), (400, "unsupported_version".to_owned()));
+}
+
+#[tokio::test]
+async fn only_what_is_read_can_be_masked() {
+    let server = Running::start().await;
+    let text = format!("the key is {}", SECRET);
+    let target = target_of("ana", "shop", "secret-1");
+    server.storage.ingestion().sync_transcript_lines(&target, whole(vec![lines::user(&text)])).await.unwrap();
+    let post = async |name: &str, request: &Value, masked: bool| {
+        let mut call: Value = serde_json::from_str(&operation(name, request).body.unwrap().1).unwrap();
+        call["masked"] = masked.into();
+        server.ana("POST", &format!("/v1/operations/{name}")).json(&call).send().await
+    };
+    let read = json!({"session": "secret-1"});
+    for (masked, is_there) in [(false, true), (true, false)] {
+        let found = post("messages", &read, masked).await.ok().to_string();
+        assert_eq!(found.contains(SECRET), is_there, "{found}");
+    }
+    let edit = post("edit", &json!({"session": "secret-1", "name": "x"}), true).await;
+    assert_eq!((edit.status, &edit.json()["field"]), (400, &json!("masked")));
 }

@@ -10,7 +10,7 @@ use amplifier_session_testkit::{Random, WordRedactor, lines, prelude::*};
 use crate::{Running, client::Request, rows::stream};
 
 /// No name is a part of another word of a response.
-const USERS: [&str; 4] = ["person-ax", "person-bx", "person-cx", "person-dx"];
+pub(crate) const USERS: [&str; 4] = ["person-ax", "person-bx", "person-cx", "person-dx"];
 const TEAMS: [&str; 3] = ["team-1", "team-2", "team-3"];
 const ORGS: [&str; 2] = ["org-1", "org-2"];
 const SESSIONS: usize = 10;

@@ -83,6 +83,7 @@ impl Conditions {
             shared.push(format!("s.visibility = 'team' AND {holds}"));
         }
         self.require(format!("({})", shared.join(" OR ")));
+        self.compare_if("s.user_id = ?", viewer.owner.as_ref().map(ToString::to_string));
     }
 
     /// Whether the session is one of these.

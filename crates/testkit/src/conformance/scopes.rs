@@ -33,6 +33,14 @@ pub fn scope_of_viewer(name: &str) -> Scope {
     })
 }
 
+/// The scope of one of the [`VIEWERS`], for sessions of this owner only.
+fn scope_of_owner(name: &str, owner: &str) -> Scope {
+    match scope_of_viewer(name) {
+        Scope::Visible(viewer) => Scope::Visible(viewer.with_owner(Some(user(owner)))),
+        scope => scope,
+    }
+}
+
 /// A session of olga.
 pub fn session_of_olga(session: &str) -> IngestTarget {
     target_of("olga", "shop", session)
@@ -99,13 +107,16 @@ async fn seen(store: &Store, scope: &Scope) -> Vec<String> {
     seen
 }
 
-/// Every read returns exactly what the viewer may see. The scope of a user contains only the user's own sessions.
+/// Every read returns exactly what the viewer may see, also of a single owner. The scope of a user contains only the user's
+/// own sessions.
 pub async fn every_read_returns_what_the_viewer_may_see(store: Store) {
     share_all(&store).await;
     let users = |name: &str| Scope::User(user(name));
     for _ in 0..2 {
         for (name, visible) in VIEWERS {
             assert_eq!(seen(&store, &scope_of_viewer(name)).await, visible, "{name}");
+            assert_eq!(seen(&store, &scope_of_owner(name, "olga")).await, visible, "{name}");
+            assert!(seen(&store, &scope_of_owner(name, "loner")).await.is_empty(), "{name}");
         }
         assert_eq!(seen(&store, &users("olga")).await, SESSIONS);
         assert_eq!(seen(&store, &Scope::Everyone).await, SESSIONS);

@@ -118,8 +118,14 @@ pub(super) fn clock(app: &App, places: &[StorePlace]) -> Check {
 /// The folders with Amplifier's sessions, and that with captures.
 pub(super) fn check_roots(app: &App, checks: &mut Vec<Check>) {
     const NAME: &str = "root";
+    // With a server, all sessions may be those of other machines.
+    let is_needed =
+        !app.has_server().unwrap_or_default() || *app.config.origin("root") != SettingOrigin::Default;
     match roots(app, &[]) {
-        Ok(roots) => checks.extend(roots.iter().map(|root| check_root(NAME, root))),
+        Ok(roots) => {
+            let checked = roots.iter().filter(|root| is_needed || is_root(root));
+            checks.extend(checked.map(|root| check_root(NAME, root)));
+        }
         Err(failure) => checks.push(Check::of(NAME, app, &failure)),
     }
     let captures = app.config.captures().filter(|captures| !captures.is_dir());

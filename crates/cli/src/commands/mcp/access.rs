@@ -41,6 +41,10 @@ impl StoreAccess {
     async fn opened(&self, needs: StoreUse) -> Result<Result<OpenedSessions, AccessError>, Failure> {
         let app = self.app();
         let reader = app.open_reader(needs.embeds).await?;
+        if let Some(server) = reader.server() {
+            let opened = OpenedSessions::of_server(server.clone(), app.now.clone());
+            return Ok(Ok(opened.with_home(app.home.clone()).with_reach(app.global.scope.into())));
+        }
         reader.prioritize();
         let unread = refresh::before_reading(&app, &reader, false).await;
         let storage = reader.storage()?.clone();

@@ -13,7 +13,7 @@ use crate::{
     app::App,
     args::{InstallMcpArgs, ScopeArg, UninstallMcpArgs},
     failure::{Failure, Outcome, say},
-    program,
+    program, server_store,
 };
 
 /// What was done with the configuration of a client.
@@ -77,6 +77,7 @@ pub(super) fn install(app: &mut App, args: &InstallMcpArgs) -> Result<Outcome, F
     for change in changes.iter().filter(|planned| planned.text.is_some()) {
         say("hint", &format!("restart {} if it runs", change.config.client.title));
     }
+    warn_of_missing_token(app)?;
     Ok(Outcome::Done)
 }
 
@@ -94,6 +95,17 @@ pub(super) fn uninstall(app: &mut App, args: &UninstallMcpArgs) -> Result<Outcom
         say("note", "no client is connected");
     }
     Ok(Outcome::found(!changes.is_empty()))
+}
+
+/// Warns if the program that a client starts may not find the token of the server. A token is never written into the file of
+/// a client.
+fn warn_of_missing_token(app: &App) -> Result<(), Failure> {
+    let Some(error) = server_store::missing_in_file(app)? else { return Ok(()) };
+    say("warning", &format!("{}, and clients may not pass variables on", error.message()));
+    if let Some(hint) = error.hint() {
+        say("hint", hint);
+    }
+    Ok(())
 }
 
 /// Prints the part of the configuration with the entry.
@@ -114,6 +126,7 @@ fn print(app: &mut App, clients: &[&'static AgentClient]) -> Result<Outcome, Fai
     if app.out.is_json() {
         app.out.json(&ClientsView { clients: &views })?;
     }
+    warn_of_missing_token(app)?;
     Ok(Outcome::Done)
 }
 
@@ -204,8 +217,13 @@ fn distinct(clients: &[&'static AgentClient]) -> Vec<&'static AgentClient> {
 
 /// The command with which `client` starts the server.
 fn server_command(app: &App, client: &AgentClient) -> Result<ServerCommand, Failure> {
-    // A URL with a password is an error here.
-    app.store_url()?;
+    if app.has_server()? {
+        app.check_options_for_server()?;
+        app.check_groups_for_server()?;
+    } else {
+        // A URL with a password is an error here.
+        app.store_url()?;
+    }
     let mut args = options(app)?;
     args.push("mcp".to_owned());
     Ok(ServerCommand { program: program_for(app, client)?, args })
@@ -256,6 +274,9 @@ fn options(app: &App) -> Result<Vec<String>, Failure> {
     }
     if app.global.scope != ScopeArg::Own {
         add("--scope", app.global.scope.as_str().to_owned());
+    }
+    if app.global.allow_http {
+        options.push("--allow-http".to_owned());
     }
     if app.global.utc {
         options.push("--utc".to_owned());

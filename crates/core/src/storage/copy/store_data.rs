@@ -82,6 +82,7 @@ impl StoreCopying<'_> {
     pub(super) async fn copy_deletions(self, to: &StoreContext, scope: &Scope) -> Result<u64> {
         let users = match scope {
             Scope::User(user) => [user.clone()].into(),
+            Scope::Visible(viewer) if !viewer.reads_of(&viewer.user_id) => Default::default(),
             Scope::Visible(viewer) => [viewer.user_id.clone()].into(),
             Scope::Everyone => StoreUsers::new(self.store).users_with_sessions().await?,
         };

@@ -169,7 +169,7 @@ impl SessionCatalog<'_> {
     /// The reader's most recently updated session, and a notice if another one was updated in the future.
     async fn latest(self, scope: &Scope) -> Result<Option<(Session, Option<String>)>> {
         let whose = match scope {
-            Scope::Visible(viewer) => Scope::User(viewer.user_id.clone()),
+            Scope::Visible(viewer) if viewer.owner.is_none() => Scope::User(viewer.user_id.clone()),
             scope => scope.clone(),
         };
         let query = SessionQuery::new(whose).with_limit(1);

@@ -104,7 +104,7 @@ impl StoreContext {
     pub(super) async fn get_session(&self, scope: &Scope, session_id: &SessionId) -> Result<Option<Session>> {
         let own = match scope {
             Scope::User(user) => Some(user),
-            Scope::Visible(viewer) => Some(&viewer.user_id),
+            Scope::Visible(viewer) => Some(&viewer.user_id).filter(|user| viewer.reads_of(user)),
             Scope::Everyone => None,
         };
         if let Some(user) = own {
