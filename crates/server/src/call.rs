@@ -1,8 +1,8 @@
 //! Calls: requests of callers who have signed in. This file is the only way from a request to the store.
 //!
-//! [`StoreHandles`] gives its handles to nothing but [`CallParts::of`], which makes a [`HttpCall`] with the one that masks
-//! secrets of all but its caller, who has [signed in](crate::sign_in::SignedIn). What everyone may ask is
-//! [`StoreHandles::answers`], which reads no session.
+//! [`ServedStore`] gives its store to nothing but [`CallParts::of`], which makes a [`HttpCall`] with one that masks secrets of
+//! all but its caller, who has [signed in](crate::sign_in::SignedIn). What everyone may ask is
+//! [`ServedStore::answers`], which reads no session.
 
 use std::{
     collections::BTreeSet,
@@ -47,47 +47,43 @@ const INDEX_DELAY: Duration = Duration::from_secs(1);
 /// The field of a request with the owner of the session that it reads.
 pub(crate) const SESSION_OWNER: &str = "owner";
 
-/// The handles on the store of a server.
+/// The store of a server, and what is to be done after changes.
 #[derive(Debug, Clone)]
-pub struct StoreHandles {
-    reads: SessionStorage,
-    writes: SessionStorage,
+pub struct ServedStore {
+    storage: SessionStorage,
     /// Sessions were changed.
     changed: Arc<Notify>,
     /// The users with rows that came without vectors, and that there are some.
     without_vectors: Arc<(Mutex<BTreeSet<UserId>>, Notify)>,
 }
 
-impl StoreHandles {
-    /// Two handles on the same store: `reads` may come before writers, `writes` gives way to readers.
+impl ServedStore {
+    /// A store to be served.
     ///
     /// # Errors
     ///
-    /// If they have no [redactor](SessionStorage::with_redactor): secrets of others could not be masked.
-    pub fn new(reads: SessionStorage, writes: SessionStorage) -> Result<Self, ServerError> {
-        let masks = |storage: &SessionStorage| storage.clone().with_masked_reads().masks_reads();
-        if !masks(&reads) || !masks(&writes) {
+    /// If it has no [redactor](SessionStorage::with_redactor): secrets of others could not be masked.
+    pub fn new(storage: SessionStorage) -> Result<Self, ServerError> {
+        if !storage.clone().with_masked_reads().masks_reads() {
             return Err(ServerError::new("secrets can't be masked: the store has no rules for them", ""));
         }
-        reads.backend().prioritize();
-        Ok(Self { reads, writes, changed: Arc::default(), without_vectors: Arc::default() })
+        Ok(Self { storage, changed: Arc::default(), without_vectors: Arc::default() })
     }
 
-    /// The handle for a request that needs `right`. It masks secrets in what it reads, except those of the caller.
-    fn for_caller(&self, right: AccessRight, caller: &ApiCaller) -> SessionStorage {
-        let handle = if right == AccessRight::Read { &self.reads } else { &self.writes };
-        handle.clone().with_masked_reads_of_others(caller.user().clone())
+    /// The store for a caller: secrets in what it reads are masked, except those of the caller.
+    fn for_caller(&self, caller: &ApiCaller) -> SessionStorage {
+        self.storage.clone().with_masked_reads_of_others(caller.user().clone())
     }
 
     /// The time by the clock of the store, in UTC: the time zones of clients are not known.
     pub(crate) fn now(&self) -> Zoned {
-        let now = jiff::Timestamp::from_microsecond(self.reads.now().as_micros());
+        let now = jiff::Timestamp::from_microsecond(self.storage.now().as_micros());
         now.unwrap_or(jiff::Timestamp::MAX).to_zoned(TimeZone::UTC)
     }
 
     /// The time by the clock of the store.
     pub(crate) fn timestamp(&self) -> Timestamp {
-        self.reads.now()
+        self.storage.now()
     }
 
     /// Says that sessions may have been changed.
@@ -101,7 +97,7 @@ impl StoreHandles {
             self.changed.notified().await;
             // Changes that follow soon are updated together.
             tokio::time::sleep(INDEX_DELAY).await;
-            if let Err(error) = self.writes.update_index_if_due().await {
+            if let Err(error) = self.storage.update_index_if_due().await {
                 tracing::warn!(%error, "the search index was not updated");
             }
         }
@@ -116,7 +112,7 @@ impl StoreHandles {
             loop {
                 let next = users.lock().unwrap_or_else(PoisonError::into_inner).pop_first();
                 let Some(user) = next else { break };
-                let failed = match self.writes.vectors().embed_pending(&user, None).await {
+                let failed = match self.storage.vectors().embed_pending(&user, None).await {
                     Ok(report) => report.failure,
                     Err(error) => Some(error),
                 };
@@ -130,10 +126,10 @@ impl StoreHandles {
 
     /// The number of messages whose vectors are not made yet. `None` if the server makes none, or can't count them soon.
     pub(crate) async fn pending_vectors(&self) -> Option<u64> {
-        self.reads.embedding()?;
+        self.storage.embedding()?;
         // Only a number of everyone's messages.
         let everyone = Scope::Everyone;
-        let counting = self.reads.search().missing_vectors(&everyone);
+        let counting = self.storage.search().missing_vectors(&everyone);
         let missing = tokio::time::timeout(READY, counting).await.ok()?.ok()?;
         Some(missing.map_or(0, |missing| missing.messages))
     }
@@ -141,7 +137,7 @@ impl StoreHandles {
     /// Whether the store answers soon.
     pub(crate) async fn answers(&self) -> bool {
         // The cheapest read that there is, of no session.
-        let answer = tokio::time::timeout(READY, self.reads.users().pinned_user()).await;
+        let answer = tokio::time::timeout(READY, self.storage.users().pinned_user()).await;
         matches!(answer, Ok(Ok(_)))
     }
 }
@@ -179,7 +175,7 @@ impl CallParts {
     /// The call of a caller.
     pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
         let Self { route, headers, fields, body, upgrade, stream } = self;
-        let storage = state.store().for_caller(route.right, signed_in.caller());
+        let storage = state.store().for_caller(signed_in.caller());
         let now = state.store().now();
         let stream = Mutex::new(stream);
         HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade, stream }

@@ -47,7 +47,7 @@ mod tls;
 mod tokens;
 mod trace;
 
-pub use call::StoreHandles;
+pub use call::ServedStore;
 pub use network::AddressRange;
 pub use public_url::PublicUrl;
 pub use quota::StorageQuota;

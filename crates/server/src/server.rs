@@ -18,7 +18,7 @@ use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::{
     audit::AuditLog,
-    call::StoreHandles,
+    call::ServedStore,
     connection::{AcceptedConnections, ConnectionSlots},
     dispatch,
     gate::Gate,
@@ -59,7 +59,7 @@ impl SessionServer {
     /// # Errors
     ///
     /// As [`ServerSettings::check`]; if the address is in use, or a file can't be read.
-    pub fn bind(settings: ServerSettings, store: StoreHandles) -> Result<Self, ServerError> {
+    pub fn bind(settings: ServerSettings, store: ServedStore) -> Result<Self, ServerError> {
         settings.check()?;
         let unreadable =
             |error: std::io::Error| ServerError::new(format!("can't read the tokens: {error}"), "");

@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 use crate::{
     audit::AuditLog,
-    call::StoreHandles,
+    call::ServedStore,
     documentation::Documentation,
     limits::RequestLimits,
     metrics::ServerMetrics,
@@ -21,7 +21,7 @@ use crate::{
 /// What all requests of a server share.
 #[derive(Debug)]
 pub(crate) struct ServerState {
-    store: StoreHandles,
+    store: ServedStore,
     pub(crate) sign_in: SignIn,
     pub(crate) limits: RequestLimits,
     pub(crate) sizes: ServerLimits,
@@ -40,7 +40,7 @@ const CHANGES: usize = 64;
 
 impl ServerState {
     pub(crate) fn new(
-        store: StoreHandles,
+        store: ServedStore,
         sign_in: SignIn,
         settings: &ServerSettings,
         audit: Option<AuditLog>,
@@ -64,7 +64,7 @@ impl ServerState {
     }
 
     /// The handles on the store, which only `call.rs` can use.
-    pub(crate) fn store(&self) -> &StoreHandles {
+    pub(crate) fn store(&self) -> &ServedStore {
         &self.store
     }
 

@@ -1,7 +1,7 @@
 //! `serve`: answers over HTTP.
 
 use amplifier_session_server::{
-    NewToken, ProxySignIn, ServerError, ServerSettings, SessionServer, StorageQuota, StoreHandles, TlsFiles,
+    NewToken, ProxySignIn, ServedStore, ServerError, ServerSettings, SessionServer, StorageQuota, TlsFiles,
     TokenFile,
 };
 use amplifier_session_storage::{SessionStorage, model::Timestamp};
@@ -18,14 +18,14 @@ pub(super) async fn run(app: &mut App, args: ServeArgs) -> Result<Outcome, Failu
     let watched_root = args.watch.then(|| args.root.clone());
     let settings = settings(app, args)?;
     settings.check()?;
-    let (reads, writes) = open(app).await?;
+    let storage = open(app).await?;
     #[cfg(feature = "watch")]
     let (stop_watching, is_over) = tokio::sync::oneshot::channel::<()>();
     #[cfg(feature = "watch")]
     let watching = watched_root
-        .map(|root| super::watch::beside(app, root, writes.clone(), async { drop(is_over.await) }))
+        .map(|root| super::watch::beside(app, root, storage.clone(), async { drop(is_over.await) }))
         .transpose()?;
-    let store = StoreHandles::new(reads, writes)?;
+    let store = ServedStore::new(storage)?;
     make_first_token(app, &settings.tokens)?;
     // Signals that come before it answers count too.
     let (stop, stop_now) = signals()?;
@@ -91,20 +91,16 @@ fn settings(app: &App, args: ServeArgs) -> Result<ServerSettings, Failure> {
     Ok(settings)
 }
 
-/// Opens the store twice, so that readers come first: a file of SQLite gives way to them by handle.
-async fn open(app: &App) -> Result<(SessionStorage, SessionStorage), Failure> {
-    let url = app.store_url()?;
+/// Opens the store. It has no priority over other processes: that would be for as long as the server runs, and each write would
+/// wait for it.
+async fn open(app: &App) -> Result<SessionStorage, Failure> {
     let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(app.settings()?);
-    let opened = async |options| Ok::<_, Failure>(with_turns(app.open(&url, options).await?, None));
-    let writes = opened(options.clone()).await?;
-    if let Some(user) = &writes.backend().info().only_user {
+    let storage = with_turns(app.open(&app.store_url()?, options).await?, None);
+    if let Some(user) = &storage.backend().info().only_user {
         let message = format!("this role of the database reads and writes only sessions of {user}");
         return Err(Failure::failed(message, "connect as a role that row level security does not restrict"));
     }
-    // Other files can be opened only once.
-    let is_shared = url.file().is_some() && !url.backend().read_only;
-    let reads = if is_shared { opened(options).await? } else { writes.clone() };
-    Ok((reads, writes))
+    Ok(storage)
 }
 
 /// Without a file of tokens, makes one with a token for this user, and saves the token where only they can read it.

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use amplifier_session_api::{AccessRight, Reach};
 use amplifier_session_core::content::Redaction;
 use amplifier_session_server::{
-    NewToken, ServerError, ServerSettings, SessionServer, StoreHandles, TokenFile,
+    NewToken, ServedStore, ServerError, ServerSettings, SessionServer, TokenFile,
 };
 use amplifier_session_testkit::{WordRedactor, lines, prelude::*};
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -72,8 +72,8 @@ impl Running {
                 }
             }
         }
-        let handles = StoreHandles::new(storage.clone(), storage.clone()).unwrap();
-        let server = SessionServer::bind(settings, handles).unwrap();
+        let store = ServedStore::new(storage.clone()).unwrap();
+        let server = SessionServer::bind(settings, store).unwrap();
         let (address, metrics) = (server.address(), server.metrics_address());
         let (stop, has_stopped) = oneshot::channel();
         let (stop_now, has_stopped_now) = oneshot::channel();
