@@ -158,6 +158,7 @@ impl HttpStore {
         parameters.extend(named.iter().map(|id| ("session", id.to_string())));
         let mut page: ExtentPage = self.requests.json(&["v1", "rows", "extents"], &parameters).await?;
         page.sessions.retain(|extent| named.contains(&extent.session_id));
+        page.deleted.retain(|id| named.contains(id));
         page.next = next;
         Ok(page)
     }

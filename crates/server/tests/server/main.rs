@@ -13,6 +13,7 @@ mod feed;
 mod hook;
 mod live;
 mod live_client;
+mod machines;
 mod managing;
 mod operations;
 mod reading;

@@ -13,7 +13,7 @@ use crate::{
     backend::{SessionCursor, SessionQuery, StoredSession},
     model::{DamagedRow, EmbeddingSpace, Event, Message, RawJson, RowKind, Session, SessionKey},
     search::SessionFilter,
-    storage::store::ArchiveTransfer,
+    storage::{ingest::ReceivedRows, store::ArchiveTransfer},
 };
 
 /// Number of sessions listed at a time.
@@ -124,6 +124,7 @@ impl ArchiveTransfer<'_> {
             // It was deleted after it was listed.
             let Some(stored) = stored else { return Ok(()) };
             let version = stored.version.clone();
+            let posted = ReceivedRows::of(&stored).posted;
             let mut vectors = match out.takes_vectors() {
                 true => self.vectors_to_export(key).await?,
                 false => None,
@@ -142,7 +143,7 @@ impl ArchiveTransfer<'_> {
                 _ => self.export_superseded(key, out).await?,
             };
             let after = self.store.backend.get_session(key).await?;
-            let missing = Missing::of(&damaged);
+            let missing = Missing::of(&damaged, posted);
             if missing == expected && after.is_some_and(|after| after.version == version) {
                 out.put(Record::End { messages: counts.messages, events, checksum: None, is_part: false })?;
                 report.sessions += 1;
@@ -237,21 +238,32 @@ struct Counts {
 struct Missing {
     messages: u32,
     events: u32,
+    /// The events before the first one that was posted.
+    before_posted: u32,
 }
 
 impl Missing {
-    fn of(damaged: &[DamagedRow]) -> Self {
-        let count = |kind| damaged.iter().filter(|row| row.kind == kind).count() as u32;
-        Self { messages: count(RowKind::Message), events: count(RowKind::Event) }
+    fn of(damaged: &[DamagedRow], posted: Option<u32>) -> Self {
+        let rows = |kind| damaged.iter().filter(move |row| row.kind == kind);
+        let is_before = |row: &&DamagedRow| row.sequence.zip(posted).is_some_and(|(row, first)| row < first);
+        Self {
+            messages: rows(RowKind::Message).count() as u32,
+            events: rows(RowKind::Event).count() as u32,
+            before_posted: rows(RowKind::Event).filter(is_before).count() as u32,
+        }
     }
 }
 
 /// The session without missing rows. If rows are missing, a sync must read its files again.
 fn session_record(stored: StoredSession, missing: Missing, space: Option<EmbeddingSpace>) -> Record {
+    let posted = ReceivedRows::of(&stored).posted;
     let mut record = SessionRecord::from(stored);
     record.session.message_count = record.session.message_count.saturating_sub(missing.messages);
     record.session.event_count = record.session.event_count.saturating_sub(missing.events);
-    record.sync_state = record.sync_state.filter(|_| missing == Missing::default());
+    if missing != Missing::default() {
+        let posted = posted.map(|first| first.saturating_sub(missing.before_posted));
+        record.sync_state = posted.map(|first| ReceivedRows::only_posted(Some(first)));
+    }
     record.embedding_space = space;
     Record::Session(Box::new(record))
 }

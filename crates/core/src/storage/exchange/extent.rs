@@ -68,6 +68,10 @@ pub struct ExtentPage {
     pub sessions: Vec<SessionExtent>,
     /// The session after which to continue; `None` at the end.
     pub next: Option<SessionId>,
+    /// Of the named sessions of the page, those that were deleted from the store. Others that are missing belong to
+    /// another user, or the store has never had them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<SessionId>,
 }
 
 /// The stored part of a session.
@@ -144,12 +148,17 @@ impl SessionExchange<'_> {
         let has_more = ids.len() > query.limit;
         ids.truncate(query.limit);
         let next = ids.last().filter(|_| has_more).cloned();
-        let sessions = stream::iter(ids)
+        let sessions: Vec<SessionExtent> = stream::iter(ids.clone())
             .map(|id| self.extent(query, id))
             .buffered(AT_ONCE)
             .try_filter_map(|extent| async { Ok(extent) })
             .try_collect()
             .await?;
+        let mut deleted = Vec::new();
+        if query.sessions.is_some() && sessions.len() < ids.len() {
+            deleted = self.store.backend.deleted_sessions(&query.user_id).await?;
+            deleted.retain(|id| ids.binary_search(id).is_ok());
+        }
         let masks = StoredSecrets::new(self.store).secrets_at_rest().await? == SecretsAtRest::Mask;
         Ok(ExtentPage {
             store: self.store_id().await?,
@@ -157,6 +166,7 @@ impl SessionExchange<'_> {
             masking: masks.then_some(MASKING),
             sessions,
             next,
+            deleted,
         })
     }
 

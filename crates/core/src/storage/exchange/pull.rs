@@ -59,7 +59,7 @@ pub struct PullOptions {
     /// Whether sessions and rows that the other store has removed are hidden here: they become superseded lines. This
     /// is only done to rows that it sent. Default: no; they stay.
     pub follow: bool,
-    /// Whether sessions that the other store has removed are deleted here, in place of hiding them. Default: no.
+    /// Whether sessions that were deleted from the other store are deleted here, in place of hiding them. Default: no.
     pub mirror_deletes: bool,
     /// Whether to take sessions that were deleted from this store. Default: no.
     pub include_deleted: bool,
@@ -103,7 +103,7 @@ pub struct PullReport {
     /// Sessions that the other store has removed, and whose rows are superseded lines now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<SessionId>,
-    /// Sessions that the other store has removed, and that were deleted.
+    /// Sessions that were deleted from the other store, and here too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<SessionId>,
     /// Sessions that were deleted from this store, and were not stored again.
@@ -183,9 +183,13 @@ impl Pull<'_> {
         for attempt in 1..=ATTEMPTS {
             let stored = self.store.backend.get_session(&key).await?;
             let received = stored.as_ref().map(ReceivedRows::of).unwrap_or_default();
-            let version = received.sent_by(origin).and_then(|from| from.version.clone());
+            let is_known = received.sent_by(origin).is_some_and(|from| {
+                // A store that was restored from a backup may give another state the same version.
+                let counts = (from.messages.chain.count, from.events.chain.count);
+                from.version.as_ref() == Some(&extent.version) && counts == (extent.messages, extent.events)
+            });
             let is_own = stored.is_some() && extent.is_as_sent;
-            if attempt == 1 && (is_own || version.as_ref() == Some(&extent.version)) {
+            if attempt == 1 && (is_own || is_known) {
                 self.report.unchanged += 1;
                 return Ok(());
             }
@@ -287,16 +291,26 @@ impl Pull<'_> {
         }
     }
 
-    /// Hides or deletes the wanted sessions that came from the other store, and that it no longer has.
+    /// Hides the wanted sessions that came from the other store and that it no longer has, or deletes those that were
+    /// deleted there.
     async fn remove_missing(&mut self, origin: &str, listed: &HashSet<SessionId>) -> Result<()> {
         let user = &self.options.user_id;
         let ids = match &self.options.sessions {
             Some(wanted) => wanted.iter().cloned().collect(),
             None => SessionExchange::new(self.store).session_ids(user).await?,
         };
+        let mut missing = Vec::new();
         for id in ids.into_iter().filter(|id| !listed.contains(id)) {
+            let key = SessionKey::new(user.clone(), id);
+            if self.of_origin(&key, origin).await?.is_some() {
+                missing.push(key.session_id);
+            }
+        }
+        let deleted =
+            if self.options.mirror_deletes { self.deleted_there(&missing).await? } else { HashSet::new() };
+        for id in missing {
             let key = SessionKey::new(user.clone(), id.clone());
-            if self.options.mirror_deletes {
+            if deleted.contains(&id) {
                 if self.store.retry_conflicts(|| self.remove(&key, origin)).await? {
                     self.report.removed.push(id);
                 }
@@ -305,6 +319,26 @@ impl Pull<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Those of these sessions that were deleted from the other store. Others that it lacks belong to another user there, or
+    /// it was restored from a backup.
+    async fn deleted_there(&self, missing: &[SessionId]) -> Result<HashSet<SessionId>> {
+        let mut deleted = HashSet::new();
+        if missing.is_empty() {
+            return Ok(deleted);
+        }
+        let store_id = SessionExchange::new(self.store).store_id().await?;
+        let mut query = ExtentQuery::new(self.options.user_id.clone(), store_id);
+        query.sessions = Some(missing.to_vec());
+        loop {
+            let page = self.origin.extents(&query).await?;
+            deleted.extend(page.deleted);
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(deleted);
+            }
+        }
     }
 
     /// The session, if it came from the other store, and nobody here has added rows since.

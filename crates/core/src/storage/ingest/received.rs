@@ -103,6 +103,12 @@ impl ReceivedRows {
         Self::in_settled(settled).and_then(|received| received.beside(None))
     }
 
+    /// The state of a session of which only this is still known: the first of its events that were posted.
+    pub(in crate::storage) fn only_posted(first: Option<u32>) -> StoredSyncState {
+        let settled = Self { posted: first, ..Self::default() }.beside(None);
+        StoredSyncState { settled, ..StoredSyncState::default() }
+    }
+
     /// The value to store: this, beside the settled rows.
     fn beside(&self, settled: Option<&str>) -> Option<String> {
         let fields = settled.and_then(|settled| serde_json::from_str::<Map<String, Value>>(settled).ok());

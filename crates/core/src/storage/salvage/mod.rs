@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use self::session::{SalvagedSession, WrittenLines};
 use super::{
+    ingest::ReceivedRows,
     session_rows::checked,
     session_writer::Finished,
     store::{StoreContext, StoreSalvage, StoreUsers, StoredVectors},
@@ -191,7 +192,12 @@ impl RunningSalvage<'_> {
             writing.writer.flush_when_full().await?;
         }
         self.lost(key, RowKind::Event, event_count, &events);
+        let posted = ReceivedRows::of(&stored).posted;
+        let mut first_posted = None;
         for sequence in events {
+            if posted.is_some_and(|first| sequence >= first) {
+                first_posted.get_or_insert(writing.writer.session().event_count);
+            }
             match source.event(&stored.session, sequence).and_then(checked) {
                 Ok(event) => writing.event(event),
                 Err(error) => self.damaged(key, RowKind::Event, sequence, error)?,
@@ -209,7 +215,8 @@ impl RunningSalvage<'_> {
         writing.describe(is_derived);
         // After losses, a sync reads the files again.
         let is_whole = self.report.missing.len() == before;
-        let state = stored.sync_state.map(|state| if is_whole { state } else { StoredSyncState::default() });
+        let only_posted = || ReceivedRows::only_posted(first_posted);
+        let state = stored.sync_state.map(|state| if is_whole { state } else { only_posted() });
         let SalvagedSession { writer, lines, .. } = writing;
         let Finished { rows, .. } = writer.finish(state).await?;
         self.turns(source, key, &lines).await?;

@@ -3,7 +3,7 @@
 use crate::{
     Error, ErrorKind, Result, Scope,
     backend::{
-        SessionChange, SessionQuery, StorageBackendExt, StoredSyncState, SupersededQuery,
+        SessionChange, SessionQuery, StorageBackendExt, SupersededQuery,
         meta::{self, MASKED, SECRETS},
     },
     blocking,
@@ -15,6 +15,7 @@ use crate::{
     search::SessionFilter,
     storage::{
         at_rest::{SecretDecisions, SecretsAtRest, StoredAtRest},
+        ingest::ReceivedRows,
         line_masker::{LineDigester, LineMasker},
         session_rows::SessionRows,
         session_writer::SessionWriter,
@@ -122,11 +123,12 @@ impl StoredSecrets<'_> {
     /// Makes the next sync read the files of a session again.
     async fn forget_files(self, key: &SessionKey) -> Result<()> {
         let Some(stored) = self.store.backend.get_session(key).await? else { return Ok(()) };
+        let posted = ReceivedRows::of(&stored).posted;
         if stored.sync_state.is_none_or(|state| state.files.is_empty()) {
             return Ok(());
         }
         let mut change = SessionChange::new(stored.session, Some(stored.version));
-        change.sync_state = Some(StoredSyncState::default());
+        change.sync_state = Some(ReceivedRows::only_posted(posted));
         self.store.backend.write_one(change).await.map(drop)
     }
 

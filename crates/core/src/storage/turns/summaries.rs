@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     Error, ErrorField, Result, Scope,
     backend::MessagesToEmbed,
-    model::{SessionKey, TurnSummary, UserId},
+    model::{SessionKey, Timestamp, TurnSummary, UserId},
     storage::{
         embed::EmbedReport,
         sessions::{Addressed, AddressedLine},
@@ -103,7 +103,14 @@ impl StoredTurns<'_> {
             };
             let users = summaries.keys().copied().collect();
             let count = summaries.len() as u64;
-            let new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
+            let mut new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
+            for summary in &mut new {
+                // The one before may be from a machine whose clock is ahead. What a person sets is newer nevertheless.
+                if let Some(known) = stored.get(&summary.user_sequence) {
+                    let after = Timestamp::from_micros(known.set_at.as_micros().saturating_add(1));
+                    summary.set_at = summary.set_at.max(after);
+                }
+            }
             report.unchanged += count - new.len() as u64;
             report.summaries += self.store.backend.write_summaries(&key, new).await? as u64;
             self.store.backend.mark_pending(&key, MessagesToEmbed::TurnsAt(users)).await?;

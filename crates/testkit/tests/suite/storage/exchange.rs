@@ -23,6 +23,7 @@ on_both_stores![
     a_rewind_in_the_other_store_stays_until_the_session_goes_on,
     a_plan_says_what_would_be_sent,
     summaries_of_turns_travel_with_their_messages,
+    a_summary_from_a_clock_that_is_ahead_can_be_replaced,
 ];
 
 pub(super) async fn other_store() -> Store {
@@ -467,4 +468,29 @@ async fn summaries_of_turns_travel_with_their_messages(store: Store) {
     store.sync_from(&target, 4, texts([4])).await.unwrap();
     push(&store, &other).await;
     assert_eq!(there().await, [(0, "set there".to_owned())]);
+}
+
+/// The clock of a machine is years ahead. A summary that a person sets over that of this machine is newer nevertheless.
+async fn a_summary_from_a_clock_that_is_ahead_can_be_replaced(store: Store) {
+    let (server, target) = (other_store().await, target("a"));
+    let other = OtherStore::new(server.storage.clone());
+    let ahead = Timestamp::parse("2099-01-01T00:00:00Z").unwrap();
+    let ahead = store.storage.clone().with_clock(move || ahead);
+    let set = async |storage: &SessionStorage, text: &str| {
+        let given = GivenSummary { message: "a#0".to_owned(), text: text.to_owned() };
+        let summary = storage.turns().resolve_summary(&ana_id(), &given).await.unwrap();
+        storage.turns().set_summaries(vec![summary]).await.unwrap();
+    };
+    store.sync(&target, texts(0..2)).await;
+    set(&ahead, "of 2099").await;
+    push(&store, &other).await;
+    set(&server.storage, "afterwards").await;
+    // All rows again, as after a conflict.
+    let (mut encoder, mut bytes) = (RowEncoder::new().unwrap(), KeptBytes::default());
+    let rows = SendRows::new(target.key.clone());
+    store.storage.exchange().send(&rows, &mut encoder, &mut bytes).await.unwrap();
+    encoder.end(&mut bytes).await.unwrap();
+    other.take(bytes.0).await.unwrap();
+    let found = server.backend.list_summaries(&SummaryQuery::new(Scope::Everyone)).await.unwrap();
+    assert_eq!(found.into_iter().map(|summary| summary.text).collect::<Vec<_>>(), ["afterwards"]);
 }

@@ -34,6 +34,7 @@ mod generations;
 mod lines;
 mod masked_reads;
 mod messages;
+mod posted;
 mod pulls;
 mod ranking;
 mod rewind;

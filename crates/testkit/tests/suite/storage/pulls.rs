@@ -12,6 +12,8 @@ on_both_stores![
     a_pull_takes_everything_once,
     a_pull_that_follows_hides_what_was_removed,
     a_pull_that_follows_keeps_what_is_written_meanwhile,
+    sessions_of_a_renamed_user_are_hidden_and_not_deleted,
+    a_version_that_is_used_again_after_a_backup_is_not_mistaken,
     what_two_machines_add_reaches_both,
     random_edits_lose_nothing,
 ];
@@ -112,6 +114,43 @@ async fn a_pull_that_follows_keeps_what_is_written_meanwhile(store: Store) {
     let report = storage.exchange().pull(&other, &options, &|_| {}).await.unwrap();
     assert_eq!((report.removed.len(), flaky.calls(Operation::DeleteSession)), (0, 1));
     assert_eq!(rows(&store, &target).await.0.len(), 4);
+}
+
+/// The user gets another name on the server, so that the old one has no sessions there. Nobody has deleted them.
+async fn sessions_of_a_renamed_user_are_hidden_and_not_deleted(store: Store) {
+    let (server, eve) = (other_store().await, user("eve"));
+    let other = OtherStore::new(server.storage.clone());
+    for session in ["a", "b"] {
+        server.sync(&target(session), texts(0..4)).await;
+    }
+    let options = PullOptions::new(ana_id()).with_follow(true).with_mirror_deletes(true);
+    store.storage.exchange().pull(&other, &options, &|_| {}).await.unwrap();
+    assert!(server.backend.delete_session(&target("b").key).await.unwrap());
+    server.storage.users().rename_user(&ana_id(), &eve).await.unwrap();
+    let report = store.storage.exchange().pull(&other, &options, &|_| {}).await.unwrap();
+    assert_eq!((report.hidden.len(), report.removed.len()), (2, 0));
+    assert_eq!(superseded(&store, &target("a")).await.len(), 4);
+    // The name is given back: everything is there again, and what was deleted is deleted here too.
+    server.storage.users().rename_user(&eve, &ana_id()).await.unwrap();
+    let report = store.storage.exchange().pull(&other, &options, &|_| {}).await.unwrap();
+    assert_eq!((report.sessions, report.hidden.len()), (1, 0));
+    assert_eq!(rows(&store, &target("a")).await, rows(&server, &target("a")).await);
+}
+
+/// The other store was replaced by a backup, and went on differently: another state of the session has the same version.
+async fn a_version_that_is_used_again_after_a_backup_is_not_mistaken(store: Store) {
+    let (lost, restored, target) = (other_store().await, other_store().await, target("s"));
+    for (of, numbers) in [(&lost, 10..11), (&restored, 20..23)] {
+        of.backend.put_meta_if_absent(meta::STORE_ID, "0123456789abcdef").await.unwrap();
+        of.sync(&target, texts(0..4)).await;
+        of.sync_from(&target, 4, texts(numbers)).await.unwrap();
+    }
+    assert_eq!(lost.stored(&target).await.version, restored.stored(&target).await.version);
+    pull(&store, &OtherStore::new(lost.storage.clone())).await;
+    let report = pull(&store, &OtherStore::new(restored.storage.clone())).await;
+    assert_eq!((report.sessions, report.messages), (1, 3));
+    assert_eq!(rows(&store, &target).await, rows(&restored, &target).await);
+    assert_has_all(&store, &lost, &target).await;
 }
 
 /// A session goes on in turn on two machines.

@@ -1,0 +1,153 @@
+//! Events that a program posts before its log comes, in stores that are moved meanwhile.
+
+use amplifier_session_testkit::prelude::*;
+
+use super::exchange::{other_store, pull, push, superseded};
+
+on_both_stores![
+    every_event_is_there_once_wherever_the_session_was_moved,
+    an_event_that_was_lost_comes_back_with_the_log,
+    a_store_that_takes_posted_events_gets_the_log_too,
+];
+
+fn data(at: usize) -> Value {
+    json!({"timestamp": format!("2026-01-05T08:00:{at:02}.000Z"), "tool_name": "bash", "n": at})
+}
+
+fn name(at: usize) -> String {
+    format!("tool:{at:02}")
+}
+
+/// The line that the program writes to its log.
+fn logged(at: usize) -> RawJson {
+    let data = data(at);
+    let line = json!({"data": data, "event": name(at), "timestamp": data["timestamp"]});
+    RawJson::from(line.to_string().as_str())
+}
+
+async fn post(store: &Store, target: &IngestTarget, at: usize) -> PostResult {
+    let Value::Object(data) = data(at) else { unreachable!() };
+    let posted = PostedEvent {
+        session: target.key.clone(),
+        project_slug: target.project_slug.clone(),
+        working_dir: None,
+        event: name(at),
+        data,
+    };
+    store.storage.exchange().post_event(&posted).await.unwrap()
+}
+
+/// Adds lines to the log of a session on the laptop.
+async fn log(laptop: &Store, target: &IngestTarget, numbers: impl IntoIterator<Item = usize>) {
+    let count = laptop.backend.get_session(&target.key).await.unwrap();
+    let start = count.map_or(0, |stored| stored.session.event_count);
+    let lines = SyncLines::starting_at(start, numbers.into_iter().map(logged).collect());
+    laptop.storage.ingestion().sync_event_lines(target, lines).await.unwrap();
+}
+
+/// The names of all events, read in pages.
+async fn event_names(store: &Store, target: &IngestTarget) -> Vec<String> {
+    let mut names = Vec::new();
+    loop {
+        let range = SequenceRange { start: names.len() as u32, limit: 100 };
+        let page = store.backend.read_events(&target.key, range).await.unwrap();
+        if page.is_empty() {
+            return names;
+        }
+        names.extend(page.into_iter().map(|event| event.event_type));
+    }
+}
+
+/// Another store with the sessions of this one.
+async fn exported(from: &Store) -> Store {
+    let to = other_store().await;
+    let mut archive = Vec::new();
+    let mut writer = JsonLinesWriter::new(&mut archive);
+    let exported =
+        from.storage.archive().export_sessions(&Scope::Everyone, SessionFilter::default(), &mut writer);
+    exported.await.unwrap();
+    let mut reader = JsonLinesReader::new(&archive[..]);
+    let report = to.storage.archive().import_sessions(&mut reader, &ImportOptions::default()).await.unwrap();
+    assert_eq!((report.sessions, report.broken.len()), (1, 0), "{report:?}");
+    to
+}
+
+async fn copied(from: &Store) -> Store {
+    let to = other_store().await;
+    let options = CopyOptions::new(Scope::Everyone);
+    let report = from.storage.copying().copy_to(&to.storage, &options, &|_| {}).await.unwrap();
+    assert_eq!(report.sessions, 1, "{report:?}");
+    to
+}
+
+/// A part of the log came, then events were posted: some got lost, and they overtook each other. The session is moved to
+/// another store, to which the log is pushed.
+async fn every_event_is_there_once_wherever_the_session_was_moved(_: Store) {
+    for seed in 0..rounds(20, 1_000) {
+        let mut random = Random(seed);
+        let (laptop, mut server, target) = (other_store().await, other_store().await, target("s"));
+        let (total, first) = (6 + random.below(6), random.below(4));
+        log(&laptop, &target, 0..first).await;
+        push(&laptop, &OtherStore::new(server.storage.clone())).await;
+        let mut posted: Vec<usize> = (first..total).filter(|_| random.below(4) > 0).collect();
+        if random.below(2) == 0 {
+            posted.reverse();
+        }
+        for at in &posted {
+            assert_eq!(post(&server, &target, *at).await, PostResult::Stored);
+        }
+        if first + posted.len() > 0 {
+            for _ in 0..random.below(3) {
+                server = if random.below(2) == 0 { exported(&server).await } else { copied(&server).await };
+            }
+        }
+        for at in &posted {
+            assert_eq!(post(&server, &target, *at).await, PostResult::Known);
+        }
+        let middle = first + random.below(total - first);
+        for (from, to) in [(first, middle), (middle, total)] {
+            log(&laptop, &target, from..to).await;
+            push(&laptop, &OtherStore::new(server.storage.clone())).await;
+            let mut expected: Vec<String> = (0..to).map(name).collect();
+            let ahead = posted.iter().filter(|at| **at >= to);
+            expected.extend(ahead.map(|at| name(*at)));
+            assert_eq!(event_names(&server, &target).await, expected, "seed {seed}");
+        }
+        assert!(superseded(&server, &target).await.is_empty(), "seed {seed}");
+    }
+}
+
+/// A posted event can't be read any more, so that the rows after it are renumbered by an export.
+async fn an_event_that_was_lost_comes_back_with_the_log(store: Store) {
+    let (laptop, target) = (other_store().await, target("s"));
+    log(&laptop, &target, 0..2).await;
+    push(&laptop, &OtherStore::new(store.storage.clone())).await;
+    for at in [3, 2, 4] {
+        post(&store, &target, at).await;
+    }
+    let mut lost =
+        store.backend.read_events(&target.key, SequenceRange { start: 2, limit: 1 }).await.unwrap();
+    let lost = StoredEvent::new(lost.remove(0), Payload::Zstd(b"broken".to_vec()));
+    store.write(&target, |change| change.events.put.push(lost)).await;
+    let moved = exported(&store).await;
+    assert_eq!(event_names(&moved, &target).await, [0, 1, 2, 4].map(name));
+    log(&laptop, &target, 2..5).await;
+    push(&laptop, &OtherStore::new(moved.storage.clone())).await;
+    assert_eq!(event_names(&moved, &target).await, [0, 1, 2, 3, 4].map(name));
+    assert!(superseded(&moved, &target).await.is_empty());
+}
+
+/// A second machine takes posted events from the server, and later their log: each event once.
+async fn a_store_that_takes_posted_events_gets_the_log_too(store: Store) {
+    let (laptop, server, target) = (other_store().await, other_store().await, target("s"));
+    let other = OtherStore::new(server.storage.clone());
+    for at in [1, 0, 3] {
+        post(&server, &target, at).await;
+        pull(&store, &other).await;
+    }
+    log(&laptop, &target, 0..4).await;
+    push(&laptop, &other).await;
+    pull(&store, &other).await;
+    assert_eq!(event_names(&store, &target).await, [0, 1, 2, 3].map(name));
+    assert!(superseded(&server, &target).await.is_empty());
+}
