@@ -42,6 +42,7 @@ mod notice;
 pub mod opening;
 pub mod operations;
 mod own_calls;
+mod pages;
 pub mod pictures;
 pub mod projects;
 pub mod query;

@@ -1,6 +1,6 @@
 //! Pages of the messages or the events of a session.
 
-use amplifier_session_core::model::LineKind;
+use amplifier_session_core::model::{LineKind, SessionId};
 use serde::{Deserialize, Serialize};
 
 use crate::{InvalidRequest, Notice, PlaceFields, Reach};
@@ -48,6 +48,19 @@ impl LineRange {
 }
 
 impl LinesRequest {
+    /// The request for the lines after those of an answer, which may have fewer than were requested; `None` if nothing is
+    /// left. `session` is the whole id.
+    pub(crate) fn after(&self, answered: LineRange, session: &SessionId) -> Option<Self> {
+        let count = answered.count() as usize;
+        let left = self.limit.unwrap_or(LIMIT).saturating_sub(count);
+        (!answered.is_one && count > 0 && left > 0).then(|| Self {
+            session: session.to_string(),
+            from: Some(answered.next),
+            limit: Some(left),
+            ..self.clone()
+        })
+    }
+
     /// The lines that are requested. `named` is the line that the address names.
     pub(crate) fn lines(&self, named: Option<u32>) -> Result<RequestedLines, InvalidRequest> {
         if self.limit == Some(0) {

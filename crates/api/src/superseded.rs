@@ -5,7 +5,7 @@ use amplifier_session_core::{backend::SupersededQuery, storage::SupersededLine};
 use crate::{Api, ApiError};
 
 impl Api<'_> {
-    /// The first `limit` matching lines, and whether there are more.
+    /// The first `limit` matching lines, or fewer if they are long, and whether there are more.
     pub(crate) async fn first_superseded(
         &self,
         query: SupersededQuery,
@@ -13,12 +13,14 @@ impl Api<'_> {
         matches: impl Fn(&SupersededLine) -> bool,
     ) -> Result<(Vec<SupersededLine>, bool), ApiError> {
         let mut all = self.storage.superseded().superseded_lines(query);
-        let mut found = Vec::new();
+        let (mut found, mut page) = (Vec::new(), self.page());
         while let Some(lines) = all.next().await? {
-            found.extend(lines.into_iter().filter(|line| matches(line)));
-            if found.len() > limit {
-                found.truncate(limit);
-                return Ok((found, true));
+            for line in lines.into_iter().filter(|line| matches(line)) {
+                if found.len() == limit || page.is_full() {
+                    return Ok((found, true));
+                }
+                page.add(line.raw.as_bytes().len())?;
+                found.push(line);
             }
         }
         Ok((found, false))

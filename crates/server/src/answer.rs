@@ -1,5 +1,7 @@
 //! Answers: JSON, or a stream of bytes.
 
+use std::sync::Arc;
+
 use amplifier_session_api::{ApiAnswer, Notice};
 use axum::{
     body::Body,
@@ -9,7 +11,11 @@ use axum::{
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::problem::HttpProblem;
+use crate::{
+    answer_meter::AnswerMeter,
+    problem::HttpProblem,
+    stream::{self, PIECE},
+};
 
 /// An answer of a handler.
 #[derive(Debug)]
@@ -22,6 +28,8 @@ pub(crate) enum HttpAnswer {
         tag: Option<String>,
         /// The number of rows that it is about, for the audit log.
         rows: Option<u64>,
+        /// The memory that it takes, until it is sent.
+        meter: Option<Arc<AnswerMeter>>,
     },
     /// A stream, for a file with this name.
     Stream {
@@ -41,23 +49,23 @@ impl HttpAnswer {
     /// any.
     pub(crate) fn of<T: Serialize>(answer: &ApiAnswer<T>) -> Result<Self, HttpProblem> {
         let text = text(&answer.response)?;
-        Ok(Self::Json { text: with_remarks(text, &answer.notices)?, tag: None, rows: None })
+        Ok(Self::Json { text: with_remarks(text, &answer.notices)?, tag: None, rows: None, meter: None })
     }
 
     /// An object.
     pub(crate) fn json(value: &impl Serialize) -> Result<Self, HttpProblem> {
-        Ok(Self::Json { text: text(value)?, tag: None, rows: None })
+        Ok(Self::Json { text: text(value)?, tag: None, rows: None, meter: None })
     }
 
     /// JSON that is already a text.
     pub(crate) fn text(text: Vec<u8>) -> Self {
-        Self::Json { text, tag: None, rows: None }
+        Self::Json { text, tag: None, rows: None, meter: None }
     }
 
     /// Sets the version.
     pub(crate) fn with_tag(self, version: Option<String>) -> Self {
         match self {
-            Self::Json { text, rows, .. } => Self::Json { text, tag: version, rows },
+            Self::Json { text, rows, meter, .. } => Self::Json { text, tag: version, rows, meter },
             other => other,
         }
     }
@@ -65,8 +73,19 @@ impl HttpAnswer {
     /// Sets the number of rows that were read or written, for the audit log; of sessions, if it lists or deletes them.
     pub(crate) fn with_rows(self, rows: u64) -> Self {
         match self {
-            Self::Json { text, tag, .. } => Self::Json { text, tag, rows: Some(rows) },
+            Self::Json { text, tag, meter, .. } => Self::Json { text, tag, rows: Some(rows), meter },
             other => other,
+        }
+    }
+
+    /// Checks the size of the answer, and holds its memory until it is sent.
+    pub(crate) fn metered(self, meter: Arc<AnswerMeter>) -> Result<Self, HttpProblem> {
+        match self {
+            Self::Json { text, tag, rows, .. } => {
+                meter.count_text(text.len())?;
+                Ok(Self::Json { text, tag, rows, meter: Some(meter) })
+            }
+            other => Ok(other),
         }
     }
 
@@ -82,7 +101,10 @@ impl HttpAnswer {
     /// of their request.
     pub(crate) fn into_response(self, status: StatusCode, is_kept: bool, asked: &HeaderMap) -> Response {
         match self {
-            Self::Json { text, tag, .. } => json_response(text, tag, status, is_kept, asked),
+            Self::Json { text, tag, meter, .. } => {
+                let tag = is_kept.then(|| tag.unwrap_or_else(|| entity_tag(&text)));
+                json_response(text, meter, tag, status, asked)
+            }
             Self::Stream { body, content_type, file } => {
                 let mut response = Response::new(body);
                 *response.status_mut() = status;
@@ -101,12 +123,11 @@ impl HttpAnswer {
 
 fn json_response(
     text: Vec<u8>,
+    meter: Option<Arc<AnswerMeter>>,
     tag: Option<String>,
     status: StatusCode,
-    is_kept: bool,
     asked: &HeaderMap,
 ) -> Response {
-    let tag = is_kept.then(|| tag.unwrap_or_else(|| entity_tag(&text)));
     let mut response = match &tag {
         Some(tag) if names(asked.get(header::IF_NONE_MATCH), tag) => {
             let mut response = Response::new(Body::empty());
@@ -114,8 +135,14 @@ fn json_response(
             response
         }
         _ => {
-            let mut response = Response::new(Body::from(text));
+            let length = text.len();
+            let body = match meter {
+                Some(meter) if length > PIECE => stream::sent(text, meter.patience(), meter),
+                _ => Body::from(text),
+            };
+            let mut response = Response::new(body);
             *response.status_mut() = status;
+            response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(length));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             response
         }

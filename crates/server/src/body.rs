@@ -1,23 +1,23 @@
 //! Bodies of requests: their content type, and their size before and after decompression.
 
-use std::{io::Read as _, time::Duration};
+use std::io::Read as _;
 
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, StatusCode, header},
 };
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use tokio::{task::spawn_blocking, time::timeout};
+use tokio::task::spawn_blocking;
 
-use crate::{problem::HttpProblem, routes::RouteBody};
+use crate::{pace::BodyPace, problem::HttpProblem, routes::RouteBody};
 
-/// Reads the body of a request for a route, of at most `most` bytes, if each piece comes within `patience`.
+/// Reads the body of a request for a route, of at most `most` bytes, if it comes at this pace.
 pub(crate) async fn read(
     kind: RouteBody,
     headers: &HeaderMap,
     body: Body,
     most: usize,
-    patience: Duration,
+    pace: BodyPace,
 ) -> Result<Bytes, HttpProblem> {
     let expected = match kind {
         RouteBody::None | RouteBody::Socket => return Ok(Bytes::new()),
@@ -29,7 +29,7 @@ pub(crate) async fn read(
     if length.is_some_and(|length| length > most) {
         return Err(HttpProblem::too_large("the body", most));
     }
-    let bytes = collected(Limited::new(body, most), most, patience).await?;
+    let bytes = collected(Limited::new(body, most), most, pace).await?;
     // A request without parameters needs no body.
     if !bytes.is_empty() || kind != RouteBody::Json {
         check_type(headers, expected)?;
@@ -43,10 +43,10 @@ pub(crate) async fn read(
     }
 }
 
-/// A client that sends nothing more must not keep the memory for its body.
-async fn collected(mut body: Limited<Body>, most: usize, patience: Duration) -> Result<Bytes, HttpProblem> {
+/// A client that sends nothing more, or hardly anything, must not keep the memory for its body.
+async fn collected(mut body: Limited<Body>, most: usize, mut pace: BodyPace) -> Result<Bytes, HttpProblem> {
     let mut bytes = Vec::new();
-    while let Some(frame) = timeout(patience, body.frame()).await.map_err(|_| stalled())? {
+    while let Some(frame) = pace.wait(body.frame()).await? {
         let frame = frame.map_err(|error| {
             if error.is::<LengthLimitError>() {
                 HttpProblem::too_large("the body", most)
@@ -56,15 +56,11 @@ async fn collected(mut body: Limited<Body>, most: usize, patience: Duration) -> 
         })?;
         // Trailers have no bytes.
         if let Ok(piece) = frame.into_data() {
+            pace.received(piece.len());
             bytes.extend_from_slice(&piece);
         }
     }
     Ok(bytes.into())
-}
-
-/// The problem of a body of which nothing more comes.
-pub(crate) fn stalled() -> HttpProblem {
-    HttpProblem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", "the body does not go on").about("body")
 }
 
 /// Whether a body is compressed with zstd.
@@ -111,6 +107,8 @@ async fn decompressed(bytes: Bytes, most: usize) -> Result<Bytes, HttpProblem> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     const LINES: RouteBody = RouteBody::Bytes("application/jsonl");
@@ -120,11 +118,8 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        let patience = Duration::from_secs(60);
-        read(kind, &map, Body::from(body), 1_000, patience)
-            .await
-            .err()
-            .map(|problem| problem.status().as_u16())
+        let pace = BodyPace::within(Duration::from_secs(60));
+        read(kind, &map, Body::from(body), 1_000, pace).await.err().map(|problem| problem.status().as_u16())
     }
 
     #[tokio::test]

@@ -1,17 +1,17 @@
 //! Bodies of requests that are read piece by piece, so that memory does not grow with them.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, io};
 
 use axum::{
     body::{Body, Bytes},
     http::HeaderMap,
 };
 use http_body_util::BodyExt as _;
-use tokio::time::timeout;
 use zstd::stream::raw::{DParameter, Decoder, Operation as _};
 
 use crate::{
-    body::{check_type, is_compressed, stalled},
+    body::{check_type, is_compressed},
+    pace::BodyPace,
     problem::HttpProblem,
     settings::ServerLimits,
 };
@@ -25,7 +25,7 @@ const WINDOW: u32 = 22;
 pub(crate) struct BodyStream {
     body: Body,
     decompression: Option<Decompression>,
-    patience: Duration,
+    pace: BodyPace,
     /// The most bytes, after decompression.
     most: usize,
     read: usize,
@@ -47,14 +47,14 @@ impl BodyStream {
     ) -> Result<Self, HttpProblem> {
         check_type(headers, content_type)?;
         let decompression = if is_compressed(headers)? { Some(Decompression::new()?) } else { None };
-        Ok(Self { body, decompression, patience: limits.piece, most: limits.streamed_body, read: 0 })
+        Ok(Self { body, decompression, pace: BodyPace::new(limits), most: limits.streamed_body, read: 0 })
     }
 
     /// The next piece, decompressed; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, HttpProblem> {
         let piece = match &mut self.decompression {
-            None => received(&mut self.body, self.patience).await?.map(Vec::from),
-            Some(decompression) => decompression.next(&mut self.body, self.patience).await?,
+            None => received(&mut self.body, &mut self.pace).await?.map(Vec::from),
+            Some(decompression) => decompression.next(&mut self.body, &mut self.pace).await?,
         };
         self.read += piece.as_ref().map_or(0, Vec::len);
         if self.read > self.most {
@@ -65,16 +65,19 @@ impl BodyStream {
 }
 
 /// The next bytes that come over the network, which are never none.
-async fn received(body: &mut Body, patience: Duration) -> Result<Option<Bytes>, HttpProblem> {
+async fn received(body: &mut Body, pace: &mut BodyPace) -> Result<Option<Bytes>, HttpProblem> {
     loop {
-        match timeout(patience, body.frame()).await.map_err(|_| stalled())? {
+        match pace.wait(body.frame()).await? {
             None => return Ok(None),
             Some(Err(error)) => {
                 return Err(HttpProblem::of_parameter("body", format!("it ended too soon: {error}")));
             }
             // Trailers have no bytes.
             Some(Ok(frame)) => match frame.into_data() {
-                Ok(bytes) if !bytes.is_empty() => return Ok(Some(bytes)),
+                Ok(bytes) if !bytes.is_empty() => {
+                    pace.received(bytes.len());
+                    return Ok(Some(bytes));
+                }
                 _ => {}
             },
         }
@@ -100,10 +103,10 @@ impl Decompression {
         Ok(Self { decoder, compressed: Bytes::new(), has_more: false, is_complete: false })
     }
 
-    async fn next(&mut self, body: &mut Body, patience: Duration) -> Result<Option<Vec<u8>>, HttpProblem> {
+    async fn next(&mut self, body: &mut Body, pace: &mut BodyPace) -> Result<Option<Vec<u8>>, HttpProblem> {
         loop {
             if self.compressed.is_empty() && !self.has_more {
-                match received(body, patience).await? {
+                match received(body, pace).await? {
                     Some(bytes) => self.compressed = bytes,
                     None if self.is_complete => return Ok(None),
                     None => return Err(HttpProblem::of_parameter("body", "it ended too soon")),

@@ -28,11 +28,12 @@ use tokio::sync::Notify;
 
 use crate::{
     answer::{HttpAnswer, names},
+    answer_meter::AnswerMeter,
     body_stream::BodyStream,
     cursor,
     problem::HttpProblem,
     quota::StoredAmount,
-    routes::HttpRoute,
+    routes::{HttpRoute, RoutePace},
     settings::ServerError,
     sign_in::SignedIn,
     slots::TakenSlot,
@@ -154,6 +155,7 @@ pub(crate) struct HttpCall {
     fields: Map<String, Value>,
     body: Bytes,
     upgrade: Option<WebSocketUpgrade>,
+    meter: Arc<AnswerMeter>,
     /// In a lock, because a body that is read can't be shared between threads.
     stream: Mutex<Option<BodyStream>>,
 }
@@ -176,9 +178,15 @@ impl CallParts {
     pub(crate) fn of(self, signed_in: SignedIn, state: Arc<ServerState>) -> HttpCall {
         let Self { route, headers, fields, body, upgrade, stream } = self;
         let storage = state.store().for_caller(signed_in.caller());
+        let meter = state.limits.answers.meter(signed_in.by());
+        // A stream is never in memory as a whole.
+        let storage = match route.pace {
+            RoutePace::Stream | RoutePace::Wait => storage,
+            _ => storage.with_read_meter(meter.clone()),
+        };
         let now = state.store().now();
         let stream = Mutex::new(stream);
-        HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade, stream }
+        HttpCall { state, storage, signed_in, route, now, headers, fields, body, upgrade, meter, stream }
     }
 }
 
@@ -221,6 +229,16 @@ impl HttpCall {
         Ok(Some(parts.of(signed_in, self.state.clone())))
     }
 
+    /// Counts the memory of the answer.
+    pub(crate) fn meter(&self) -> &Arc<AnswerMeter> {
+        &self.meter
+    }
+
+    /// A place among the exports of the token and of all.
+    pub(crate) fn begin_export(&self) -> Result<TakenSlot<String>, HttpProblem> {
+        self.state.limits.export(self.signed_in.by())
+    }
+
     /// The place of a caller who waits for changes, among the readers of their token and of all.
     pub(crate) fn begin_to_wait(&self) -> Result<TakenSlot<String>, HttpProblem> {
         self.state.limits.reader(self.signed_in.by())
@@ -252,7 +270,14 @@ impl HttpCall {
         let own = caller.scope_of_changes(AccessRight::Write).map_err(|error| self.problem(error))?;
         let counts = self.storage.sessions().get_session_statistics(&own, None).await;
         let counts = counts.map_err(|error| self.problem(error.into()))?;
-        let stored = StoredAmount { sessions: counts.sessions, rows: counts.messages + counts.events };
+        // Otherwise, lines that replace each other would be stored without end.
+        let superseded = match quota.rows {
+            Some(_) => self.storage.superseded().count_superseded(&own).await,
+            None => Ok(0),
+        };
+        let superseded = superseded.map_err(|error| self.problem(error.into()))?;
+        let rows = counts.messages + counts.events + superseded;
+        let stored = StoredAmount { sessions: counts.sessions, rows };
         quota.check(stored, is_new)
     }
 

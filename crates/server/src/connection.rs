@@ -163,7 +163,7 @@ impl ConnectionSlots {
 
     fn take(&self, peer: IpAddr) -> Option<TakenSlot<IpAddr>> {
         let most = if (self.is_proxy)(peer) { usize::MAX } else { self.most_of_peer };
-        self.slots.take(peer, most)
+        self.slots.take(peer, 1, most)
     }
 }
 

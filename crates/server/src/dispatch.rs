@@ -21,7 +21,9 @@ use crate::{
     body_stream::BodyStream,
     call::CallParts,
     connection::{PeerAddress, RequestId},
+    limits::RequestPlace,
     metrics::OPEN_METRICS,
+    pace::BodyPace,
     problem::HttpProblem,
     query,
     routes::{HttpRoute, OpenPage, OpenRoute, RouteBody, RoutePace},
@@ -116,7 +118,7 @@ async fn answer_caller(
     mut parts: Parts,
     body: Body,
 ) -> Result<HttpAnswer, HttpProblem> {
-    state.limits.request(signed_in.by())?;
+    state.limits.request(signed_in.by(), route.pace)?;
     check_version(&parts.headers)?;
     check_rights(&signed_in, route)?;
     let query = parts.uri.query().unwrap_or_default();
@@ -126,17 +128,16 @@ async fn answer_caller(
             // JSON takes several times its size in memory.
             RoutePace::Store if route.body != RouteBody::Json => state.sizes.stored_body,
             RoutePace::Agent => state.sizes.agent_body,
+            RoutePace::Event => state.sizes.event_body,
             _ => state.sizes.body,
         };
-        let _memory = match route.pace {
-            RoutePace::Store => Some(state.limits.body(route.body.reserved(&parts.headers, most)).await?),
-            _ => None,
-        };
+        let by = signed_in.by().to_owned();
+        let _place = place(state, route, &by, route.body.reserved(&parts.headers, most)).await?;
         let (body, stream) = match route.body {
             RouteBody::Stream(content_type) => {
                 (Bytes::new(), Some(BodyStream::new(content_type, &parts.headers, body, &state.sizes)?))
             }
-            kind => (body::read(kind, &parts.headers, body, most, state.sizes.piece).await?, None),
+            kind => (body::read(kind, &parts.headers, body, most, BodyPace::new(&state.sizes)).await?, None),
         };
         if route.body == RouteBody::Json {
             query::add_fields_of_body(route, &body, &mut fields)?;
@@ -153,7 +154,12 @@ async fn answer_caller(
             RoutePace::Search => Some(state.limits.search().await?),
             _ => None,
         };
+        let meter = call.meter().clone();
         let answer = (route.handler)(call).await;
+        let answer = match meter.take_refusal() {
+            Some(refusal) => Err(refusal),
+            None => answer.and_then(|answer| answer.metered(meter)),
+        };
         if route.right != AccessRight::Read {
             state.store().note_change();
         }
@@ -161,6 +167,23 @@ async fn answer_caller(
     };
     let late = |_| HttpProblem::busy("the answer takes too long; narrow the request", 5);
     timeout(route.pace.limit(), answered).await.map_err(late)?
+}
+
+/// The place of a request that stores `bytes`, or reads everything, until it is answered.
+async fn place(
+    state: &ServerState,
+    route: &HttpRoute,
+    by: &str,
+    bytes: usize,
+) -> Result<Option<RequestPlace>, HttpProblem> {
+    Ok(match (route.pace, route.body) {
+        (RoutePace::Scan, _) => Some(state.limits.scan(by)?),
+        (RoutePace::Store, RouteBody::Stream(_)) => Some(state.limits.stream(by).await),
+        (RoutePace::Store | RoutePace::Event, RouteBody::Bytes(_)) => {
+            Some(state.limits.body(by, bytes).await?)
+        }
+        _ => None,
+    })
 }
 
 /// The handshake of a WebSocket.

@@ -17,6 +17,7 @@
 
 mod agents;
 mod answer;
+mod answer_meter;
 mod audit;
 mod body;
 mod body_stream;
@@ -30,6 +31,7 @@ mod limits;
 mod live;
 mod metrics;
 mod network;
+mod pace;
 mod problem;
 mod public_url;
 mod query;

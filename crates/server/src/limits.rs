@@ -17,7 +17,9 @@ use governor::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
+    answer_meter::AnswerMemory,
     problem::HttpProblem,
+    routes::RoutePace,
     settings::ServerLimits,
     slots::{Slots, TakenSlot},
 };
@@ -27,6 +29,8 @@ type Rates<K> = RateLimiter<K, HashMapStateStore<K>, DefaultClock>;
 /// The memory of a body that is read piece by piece, in bytes: rows of one write, a line that is not long, and what the
 /// decompression needs.
 const BODY_MEMORY: u32 = 12 << 20;
+/// The long lines that are in memory at the same time. One token has at most one of them.
+const LONG_LINES: usize = 2;
 /// After this many keys, those that have not been used for a while are forgotten.
 const MOST_KEYS: usize = 10_000;
 
@@ -34,19 +38,30 @@ const MOST_KEYS: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct RequestLimits {
     requests: Rates<String>,
+    events: Rates<String>,
     failed_sign_ins: Rates<IpAddr>,
     searches: Arc<Semaphore>,
     waiting: AtomicUsize,
     most_waiting: usize,
-    exports: Arc<Semaphore>,
+    exports: Slots<String>,
+    most_exports: usize,
+    /// Reads of all lines of a user.
+    scans: Slots<String>,
     readers: Slots<String>,
     most_readers: usize,
+    pub(crate) answers: Arc<AnswerMemory>,
+    /// Bodies that are read piece by piece, and those that are read as a whole.
+    streams: Slots<String>,
+    stores: Slots<String>,
+    most_stores: usize,
     /// The bytes of memory for bodies that are read piece by piece.
     streamed_bodies: Arc<Semaphore>,
-    long_lines: Arc<Semaphore>,
+    long_lines: Slots<String>,
     /// The bytes of memory for bodies that are read as a whole.
     bodies: Arc<Semaphore>,
     most_bodies: u32,
+    bodies_of_token: Slots<String>,
+    most_of_token: usize,
     most_streamed: usize,
 }
 
@@ -55,32 +70,44 @@ impl RequestLimits {
         let some = |number: u32| NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN);
         let most_streamed = limits.streamed_bodies.max(BODY_MEMORY as usize);
         let most_bodies = u32::try_from(limits.bodies.max(limits.stored_body)).unwrap_or(u32::MAX);
-        let requests = Quota::per_second(some(limits.requests)).allow_burst(some(limits.request_burst));
+        let rate = |number, burst| Quota::per_second(some(number)).allow_burst(some(burst));
+        let (requests, events) =
+            (rate(limits.requests, limits.request_burst), rate(limits.events, limits.event_burst));
         Self {
             requests: RateLimiter::hashmap(requests),
+            events: RateLimiter::hashmap(events),
             failed_sign_ins: RateLimiter::hashmap(Quota::per_minute(some(limits.failed_sign_ins))),
             searches: Arc::new(Semaphore::new(limits.searches.max(1))),
             waiting: AtomicUsize::new(0),
             most_waiting: limits.waiting_searches,
-            exports: Arc::new(Semaphore::new(limits.exports.max(1))),
+            exports: Slots::new(limits.exports.max(1)),
+            most_exports: limits.exports_of_token.max(1),
+            scans: Slots::new(usize::MAX),
             readers: Slots::new(limits.readers),
             most_readers: limits.readers_of_token,
+            answers: Arc::new(AnswerMemory::new(limits)),
+            streams: Slots::new(usize::MAX),
+            stores: Slots::new(usize::MAX),
+            most_stores: limits.stores_of_token.max(1),
             streamed_bodies: Arc::new(Semaphore::new(most_streamed)),
-            long_lines: Arc::new(Semaphore::new(1)),
+            long_lines: Slots::new(LONG_LINES),
             bodies: Arc::new(Semaphore::new(most_bodies as usize)),
             most_bodies,
+            bodies_of_token: Slots::new(usize::MAX),
+            most_of_token: limits.bodies_of_token.max(limits.stored_body).min(most_bodies as usize),
             most_streamed,
         }
     }
 
-    /// Counts a request of a caller.
-    pub(crate) fn request(&self, by: &str) -> Result<(), HttpProblem> {
-        self.requests.check_key(&by.to_owned()).map_err(|until| {
+    /// Counts a request of a caller. Posted events have a rate of their own.
+    pub(crate) fn request(&self, by: &str, pace: RoutePace) -> Result<(), HttpProblem> {
+        let rates = if pace == RoutePace::Event { &self.events } else { &self.requests };
+        rates.check_key(&by.to_owned()).map_err(|until| {
             let wait = until.wait_time_from(DefaultClock::default().now());
             HttpProblem::too_many("too many requests with this token", wait.as_secs() + 1)
         })?;
-        if self.requests.len() > MOST_KEYS {
-            self.requests.retain_recent();
+        if rates.len() > MOST_KEYS {
+            rates.retain_recent();
         }
         Ok(())
     }
@@ -115,14 +142,20 @@ impl RequestLimits {
     }
 
     /// The permission to export.
-    pub(crate) fn export(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
-        let permit = self.exports.clone().try_acquire_owned();
-        permit.map_err(|_| HttpProblem::busy("too many exports are running", 10))
+    pub(crate) fn export(&self, by: &str) -> Result<TakenSlot<String>, HttpProblem> {
+        let place = self.exports.take(by.to_owned(), 1, self.most_exports);
+        place.ok_or_else(|| HttpProblem::too_many("too many exports are running", 10))
+    }
+
+    /// The permission to read all lines of a user, one at a time with a token.
+    pub(crate) fn scan(&self, by: &str) -> Result<RequestPlace, HttpProblem> {
+        let place = self.scans.take(by.to_owned(), 1, 1).map(RequestPlace::from);
+        place.ok_or_else(|| HttpProblem::too_many("another request of this token reads all lines", 10))
     }
 
     /// A place for a reader who waits for changes.
     pub(crate) fn reader(&self, by: &str) -> Result<TakenSlot<String>, HttpProblem> {
-        let place = self.readers.take(by.to_owned(), self.most_readers);
+        let place = self.readers.take(by.to_owned(), 1, self.most_readers);
         place.ok_or_else(|| HttpProblem::too_many("too many readers wait for changes", 10))
     }
 
@@ -131,11 +164,20 @@ impl RequestLimits {
         self.readers.all_free().await;
     }
 
-    /// Waits for the memory of a body of at most `bytes`, which is read as a whole.
-    pub(crate) async fn body(&self, bytes: usize) -> Result<OwnedSemaphorePermit, HttpProblem> {
+    /// Waits for the place and the memory of a body of at most `bytes`, which is read as a whole: first among those of the
+    /// token, so that others do not wait for them.
+    pub(crate) async fn body(&self, by: &str, bytes: usize) -> Result<RequestPlace, HttpProblem> {
+        let place = self.stores.wait(by.to_owned(), 1, self.most_stores).await;
+        let share = self.bodies_of_token.wait(by.to_owned(), bytes, self.most_of_token).await;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(self.most_bodies);
         let permit = self.bodies.clone().acquire_many_owned(bytes).await;
-        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
+        let memory = permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))?;
+        Ok(RequestPlace { _place: place, _memory: Some((share, memory)) })
+    }
+
+    /// Waits for the place of a body that is read piece by piece, among those of the token.
+    pub(crate) async fn stream(&self, by: &str) -> RequestPlace {
+        self.streams.wait(by.to_owned(), 1, self.most_stores).await.into()
     }
 
     /// The memory that bodies may use now, in bytes.
@@ -155,15 +197,28 @@ impl RequestLimits {
         permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
     }
 
-    /// Waits for the memory of a long line. Its holder waits for nothing else, so that there is no deadlock.
-    pub(crate) async fn long_line(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
-        let permit = self.long_lines.clone().acquire_owned().await;
-        permit.map_err(|_| HttpProblem::busy("the server is stopping", 10))
+    /// Waits for the memory of a long line, of which a token has one at a time. Its holder waits for nothing else, so that
+    /// there is no deadlock.
+    pub(crate) async fn long_line(&self, by: &str) -> TakenSlot<String> {
+        self.long_lines.wait(by.to_owned(), 1, 1).await
     }
 
     /// The number of searches that are waiting.
     pub(crate) fn waiting_searches(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+/// The place of a request, until it is answered; that of a body which is read as a whole also has memory.
+#[derive(Debug)]
+pub(crate) struct RequestPlace {
+    _place: TakenSlot<String>,
+    _memory: Option<(TakenSlot<String>, OwnedSemaphorePermit)>,
+}
+
+impl From<TakenSlot<String>> for RequestPlace {
+    fn from(place: TakenSlot<String>) -> Self {
+        Self { _place: place, _memory: None }
     }
 }
 
@@ -197,10 +252,13 @@ mod tests {
         RequestLimits::new(&ServerLimits {
             requests: 1,
             request_burst: 3,
+            events: 1,
+            event_burst: 1,
             failed_sign_ins: 2,
             searches: 1,
             waiting_searches: 1,
-            exports: 1,
+            exports: 2,
+            exports_of_token: 1,
             ..ServerLimits::default()
         })
     }
@@ -209,10 +267,13 @@ mod tests {
     fn tokens_do_not_share_their_rate() {
         let limits = limits();
         for _ in 0..3 {
-            limits.request("ana").unwrap();
+            limits.request("ana", RoutePace::Short).unwrap();
         }
-        assert_eq!(limits.request("ana").unwrap_err().status().as_u16(), 429);
-        assert!(limits.request("ben").is_ok());
+        assert_eq!(limits.request("ana", RoutePace::Short).unwrap_err().status().as_u16(), 429);
+        assert!(limits.request("ben", RoutePace::Short).is_ok());
+        // Posted events are counted apart.
+        assert!(limits.request("ana", RoutePace::Event).is_ok());
+        assert_eq!(limits.request("ana", RoutePace::Event).unwrap_err().status().as_u16(), 429);
     }
 
     #[test]
@@ -244,9 +305,31 @@ mod tests {
     #[test]
     fn exports_do_not_wait() {
         let limits = limits();
-        let running = limits.export().unwrap();
-        assert_eq!(limits.export().unwrap_err().status().as_u16(), 503);
+        let status = |by| limits.export(by).unwrap_err().status().as_u16();
+        let running = limits.export("ana").unwrap();
+        assert_eq!(status("ana"), 429);
+        let _of_ben = limits.export("ben").unwrap();
+        assert_eq!(status("cleo"), 429);
         drop(running);
-        assert!(limits.export().is_ok());
+        assert!(limits.export("cleo").is_ok());
+    }
+
+    #[tokio::test]
+    async fn bodies_of_a_token_wait_for_each_other_only() {
+        let limits = RequestLimits::new(&ServerLimits {
+            stored_body: 80,
+            bodies: 160,
+            bodies_of_token: 80,
+            ..ServerLimits::default()
+        });
+        let _large = limits.body("ana", 80).await.unwrap();
+        assert!(limits.body("ana", 1).now_or_never().is_none());
+        let of_ben = [limits.body("ben", 10).await.unwrap(), limits.body("ben", 10).await.unwrap()];
+        assert!(limits.body("ben", 10).now_or_never().is_none());
+        drop(of_ben);
+        assert!(limits.body("ben", 80).now_or_never().is_some());
+        let _long = limits.long_line("ana").await;
+        assert!(limits.long_line("ana").now_or_never().is_none());
+        assert!(limits.long_line("ben").now_or_never().is_some());
     }
 }

@@ -10,7 +10,7 @@ use crate::problem::HttpProblem;
 pub struct StorageQuota {
     /// The number of sessions. Default: any.
     pub sessions: Option<u64>,
-    /// The number of messages and events. Default: any.
+    /// The number of messages and events, also of superseded ones. Default: any.
     pub rows: Option<u64>,
 }
 
@@ -40,12 +40,14 @@ impl StorageQuota {
             Self { sessions: Some(most), .. } if sessions > most || (is_new && sessions >= most) => {
                 Some(("sessions", sessions, most))
             }
-            Self { rows: Some(most), .. } if rows >= most => Some(("messages and events", rows, most)),
+            Self { rows: Some(most), .. } if rows >= most => {
+                Some(("messages and events, with superseded ones", rows, most))
+            }
             _ => None,
         };
         let Some((what, used, most)) = exceeded else { return Ok(()) };
         let detail = format!(
-            "you have stored {used} {what}, and may store {most}; delete sessions, or ask for a larger quota"
+            "you have stored {used} {what}, and may store {most}; delete sessions or superseded lines, or ask for a larger quota"
         );
         let problem = HttpProblem::new(StatusCode::FORBIDDEN, "quota_exceeded", detail);
         let problem = problem.with("quota", json!({"sessions": self.sessions, "rows": self.rows}));

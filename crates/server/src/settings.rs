@@ -71,18 +71,36 @@ pub struct ServerLimits {
     pub agent_body: usize,
     /// Bytes of a body with lines to store, also after decompression. Default: 80 MB.
     pub stored_body: usize,
+    /// Bytes of the body of a posted event. Default: 16 MB.
+    pub event_body: usize,
     /// Bytes of memory for all bodies with lines to store: others wait. At least that of one. Default: 160 MB.
     pub bodies: usize,
+    /// Bytes of memory for those with the same token. At least that of one. Default: 80 MB.
+    pub bodies_of_token: usize,
+    /// Such bodies at the same time with the same token, and as many that are read piece by piece: others wait. Default: 2.
+    pub stores_of_token: usize,
     /// Bytes of a body with sessions of another store, after decompression. It is read piece by piece. Default: 512 MB.
     pub streamed_body: usize,
     /// Bytes of memory for all such bodies, except for one long line: others wait. Default: 64 MB.
     pub streamed_bodies: usize,
-    /// The time in which the next piece of a body must come. Default: 30 s.
+    /// The time in which a client must send the next 64 KB of a body, or read the next 64 KB of an answer. Default: 30 s.
     pub piece: Duration,
+    /// Bytes of an answer that is not a stream, and of the lines that are read for it. Default: 64 MB.
+    pub answer: usize,
+    /// Bytes of lines after which a page of them ends. Default: 16 MB.
+    pub page: usize,
+    /// Bytes of lines for all answers at the same time. At least those of one. Default: 128 MB.
+    pub answers: usize,
+    /// Bytes of lines for all answers with the same token. At least those of one. Default: 64 MB.
+    pub answers_of_token: usize,
     /// Requests a second with a token. Default: 50.
     pub requests: u32,
     /// Requests at once with a token, after a pause. Default: 100.
     pub request_burst: u32,
+    /// Posted events a second with a token. Default: 500.
+    pub events: u32,
+    /// Posted events at once with a token, after a pause. Default: 2,000.
+    pub event_burst: u32,
     /// Failed attempts to sign in a minute from an address. Default: 10.
     pub failed_sign_ins: u32,
     /// Searches at the same time. Default: 2 for each processor.
@@ -91,6 +109,8 @@ pub struct ServerLimits {
     pub waiting_searches: usize,
     /// Exports at the same time. Default: 4.
     pub exports: usize,
+    /// Exports at the same time with the same token. Default: 2.
+    pub exports_of_token: usize,
     /// Readers who wait for changes: WebSockets, and requests that wait. Default: 1,000.
     pub readers: usize,
     /// Such readers with the same token. Default: 16.
@@ -114,16 +134,26 @@ impl Default for ServerLimits {
             body: 1_000_000,
             agent_body: 256_000,
             stored_body: 80_000_000,
+            event_body: 16_000_000,
             bodies: 160_000_000,
+            bodies_of_token: 80_000_000,
+            stores_of_token: 2,
             streamed_body: 512_000_000,
             streamed_bodies: 64 << 20,
             piece: Duration::from_secs(30),
+            answer: 64 << 20,
+            page: 16 << 20,
+            answers: 128 << 20,
+            answers_of_token: 64 << 20,
             requests: 50,
             request_burst: 100,
+            events: 500,
+            event_burst: 2_000,
             failed_sign_ins: 10,
             searches: 2 * processors,
             waiting_searches: 64,
             exports: 4,
+            exports_of_token: 2,
             readers: 1_000,
             readers_of_token: 16,
             subscriptions: 8,

@@ -1,5 +1,5 @@
-//! Places of which there are only so many, in all and for each key: connections by address, and readers that wait for
-//! changes by token.
+//! Places of which there are only so many, in all and for each key: connections by address; readers, bodies, exports and
+//! memory by token.
 
 use std::{
     collections::HashMap,
@@ -26,15 +26,24 @@ impl<K: Clone + Eq + Hash> Slots<K> {
         Self(Arc::new(SlotCounts { most, taken: Mutex::default(), freed: Notify::new() }))
     }
 
-    /// Takes a place. `None` if there are none, or if the key has `most_of_key` places.
-    pub(crate) fn take(&self, key: K, most_of_key: usize) -> Option<TakenSlot<K>> {
-        let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_key = taken.get(&key).copied().unwrap_or_default();
-        if of_key >= most_of_key.min(self.0.most) || taken.values().sum::<usize>() >= self.0.most {
-            return None;
+    /// Takes `count` places. `None` if there are too few, or if the key would have more than `most_of_key`.
+    pub(crate) fn take(&self, key: K, count: usize, most_of_key: usize) -> Option<TakenSlot<K>> {
+        let mut slot = TakenSlot { slots: self.clone(), key, count: 0 };
+        slot.grow(count, most_of_key).then_some(slot)
+    }
+
+    /// Takes `count` places, and waits until they are free. Waiting takes none, so those who wait for places of their own
+    /// key stop nobody else. More than there can ever be are as good as all.
+    pub(crate) async fn wait(&self, key: K, count: usize, most_of_key: usize) -> TakenSlot<K> {
+        let count = count.min(most_of_key).min(self.0.most);
+        loop {
+            // Made before the look, so that no place is freed between both.
+            let freed = self.0.freed.notified();
+            if let Some(slot) = self.take(key.clone(), count, most_of_key) {
+                return slot;
+            }
+            freed.await;
         }
-        taken.insert(key.clone(), of_key + 1);
-        Some(TakenSlot { slots: self.clone(), key })
     }
 
     /// The number of places that are taken.
@@ -71,18 +80,36 @@ impl<K> fmt::Debug for Slots<K> {
     }
 }
 
-/// A place. It is free again when this is dropped.
+/// One or more places. They are free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TakenSlot<K: Clone + Eq + Hash> {
     slots: Slots<K>,
     key: K,
+    count: usize,
+}
+
+impl<K: Clone + Eq + Hash> TakenSlot<K> {
+    /// Takes more places, as [`Slots::take`] does. Returns whether they were there.
+    pub(crate) fn grow(&mut self, count: usize, most_of_key: usize) -> bool {
+        let mut taken = self.slots.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_key = taken.get(&self.key).copied().unwrap_or_default();
+        let fits = |taken: usize, most: usize| taken.checked_add(count).is_some_and(|all| all <= most);
+        if !fits(of_key, most_of_key) || !fits(taken.values().sum(), self.slots.0.most) {
+            return false;
+        }
+        if count > 0 {
+            taken.insert(self.key.clone(), of_key + count);
+            self.count += count;
+        }
+        true
+    }
 }
 
 impl<K: Clone + Eq + Hash> Drop for TakenSlot<K> {
     fn drop(&mut self) {
         let mut taken = self.slots.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = taken.get_mut(&self.key) {
-            *count -= 1;
+            *count -= self.count;
             if *count == 0 {
                 taken.remove(&self.key);
             }
@@ -101,21 +128,34 @@ mod tests {
     #[test]
     fn places_are_limited_in_all_and_by_key() {
         let slots = Slots::new(5);
-        let of_ana = [slots.take("ana", 2), slots.take("ana", 2)];
-        assert!(of_ana.iter().all(Option::is_some) && slots.take("ana", 2).is_none());
-        let of_ben: Vec<_> = (0..3).map(|_| slots.take("ben", usize::MAX)).collect();
-        assert!(of_ben.iter().all(Option::is_some) && slots.take("ben", usize::MAX).is_none());
+        let of_ana = [slots.take("ana", 1, 2), slots.take("ana", 1, 2)];
+        assert!(of_ana.iter().all(Option::is_some) && slots.take("ana", 1, 2).is_none());
+        let of_ben: Vec<_> = (0..3).map(|_| slots.take("ben", 1, usize::MAX)).collect();
+        assert!(of_ben.iter().all(Option::is_some) && slots.take("ben", 1, usize::MAX).is_none());
         drop(of_ana);
-        assert!(slots.take("ana", 2).is_some());
+        assert!(slots.take("ana", 1, 2).is_some());
         assert!(slots.all_free().now_or_never().is_none());
         drop(of_ben);
         assert!(slots.all_free().now_or_never().is_some());
     }
 
     #[tokio::test]
+    async fn whoever_waits_for_their_own_places_stops_nobody() {
+        let slots = Slots::new(5);
+        let of_ana = slots.take("ana", 3, 3).unwrap();
+        let mut waiting = std::pin::pin!(slots.wait("ana", 2, 3));
+        assert!((&mut waiting).now_or_never().is_none());
+        assert!(slots.wait("ben", 2, 3).now_or_never().is_some());
+        drop(of_ana);
+        assert!(waiting.now_or_never().is_some());
+        // More than there can be are all of the key.
+        assert_eq!(slots.wait("ana", 9, 3).await.count, 3);
+    }
+
+    #[tokio::test]
     async fn the_last_free_place_wakes_who_waits() {
         let slots = Slots::new(1);
-        let slot = slots.take((), 1);
+        let slot = slots.take((), 1, 1);
         let waiting = tokio::spawn({
             let slots = slots.clone();
             async move { slots.all_free().await }

@@ -1,4 +1,5 @@
-//! Answers that are written piece by piece, so that memory does not grow with them.
+//! Answers that are sent piece by piece: their client must read them at a least rate, and memory does not grow with those
+//! that are written piece by piece.
 
 use std::{
     io::{self, Write},
@@ -14,30 +15,31 @@ use futures_util::stream;
 use serde::Serialize;
 use tokio::{
     runtime::Handle,
+    sync::mpsc,
     task::{JoinHandle, spawn_blocking},
+    time::timeout,
 };
 
 use crate::problem::HttpProblem;
 
 /// The size of a piece.
-const PIECE: usize = 64 * 1024;
+pub(crate) const PIECE: usize = 64 * 1024;
 /// The pieces that wait for the client. A slow client makes the writer wait.
 const WAITING: usize = 4;
-/// The time that a client has to read a piece. One that never reads would otherwise keep a writer for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The time between attempts to hand over a piece.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A body with what `write` writes. The first piece, or the failure before it, is waited for, so that a failure has its
-/// status. A later failure breaks the connection, so that the client does not take a part for the whole.
-pub(crate) async fn written<W>(write: W) -> Result<Body, HttpProblem>
+/// status. A later failure breaks the connection, so that the client does not take a part for the whole. The client has
+/// `patience` to read each piece: one that never reads would otherwise keep a writer for ever.
+pub(crate) async fn written<W>(patience: Duration, write: W) -> Result<Body, HttpProblem>
 where
     W: AsyncFnOnce(&mut PieceWriter) -> Result<(), HttpProblem> + Send + 'static,
 {
     let (sender, pieces) = sync_channel(WAITING);
     // A thread of its own, because the writer blocks it while the client is slow.
     let writing = spawn_blocking(move || {
-        let mut writer = PieceWriter { sender, piece: Vec::new() };
+        let mut writer = PieceWriter { sender, piece: Vec::new(), patience };
         Handle::current().block_on(async {
             write(&mut writer).await?;
             writer.flush().map_err(|error| HttpProblem::internal(error.to_string()))
@@ -50,6 +52,28 @@ where
     };
     let pieces = BodyPieces { first: Some(first), pieces: Some(pieces), writing: Some(writing) };
     Ok(Body::from_stream(stream::unfold(pieces, BodyPieces::next)))
+}
+
+/// A body with these bytes. `held` is dropped when they are sent, or when the client has not read a piece within `patience`.
+pub(crate) fn sent(bytes: Vec<u8>, patience: Duration, held: impl Send + 'static) -> Body {
+    let (sender, pieces) = mpsc::channel(WAITING);
+    tokio::spawn(async move {
+        let held = held;
+        let ends = bytes.chunks(PIECE).map(|piece| Some(Bytes::copy_from_slice(piece))).chain([None]);
+        for piece in ends {
+            // Either the client is gone, or it does not read. Then the end is missing, which breaks the connection.
+            let Ok(Ok(())) = timeout(patience, sender.send(piece)).await else { break };
+        }
+        drop((bytes, held));
+    });
+    Body::from_stream(stream::unfold(Some(pieces), |pieces: Option<mpsc::Receiver<Option<Bytes>>>| async {
+        let mut pieces = pieces?;
+        match pieces.recv().await {
+            Some(Some(piece)) => Some((Ok(piece), Some(pieces))),
+            Some(None) => None,
+            None => Some((Err(io::Error::other("the client reads too slowly")), None)),
+        }
+    }))
 }
 
 /// The next piece, which is waited for on a thread for blocking work.
@@ -94,6 +118,7 @@ pub(crate) fn put_json(out: &mut PieceWriter, object: &impl Serialize) -> Result
 pub(crate) struct PieceWriter {
     sender: SyncSender<Bytes>,
     piece: Vec<u8>,
+    patience: Duration,
 }
 
 impl Write for PieceWriter {
@@ -114,7 +139,7 @@ impl Write for PieceWriter {
         loop {
             piece = match self.sender.try_send(piece) {
                 Ok(()) => return Ok(()),
-                Err(TrySendError::Full(piece)) if began.elapsed() < PATIENCE => piece,
+                Err(TrySendError::Full(piece)) if began.elapsed() < self.patience => piece,
                 Err(TrySendError::Full(_)) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(TrySendError::Disconnected(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
             };
@@ -138,24 +163,26 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     #[tokio::test]
     async fn what_is_written_arrives() {
-        let body = written(async |writer| {
+        let body = written(PATIENCE, async |writer| {
             (0..50_000)
                 .try_for_each(|line| writeln!(writer, "{line}"))
                 .map_err(|_| HttpProblem::internal("closed"))
         });
         let bytes = body.await.unwrap().collect().await.unwrap().to_bytes();
         assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 50_000);
-        let empty = written(async |_| Ok(())).await.unwrap();
+        let empty = written(PATIENCE, async |_| Ok(())).await.unwrap();
         assert!(empty.collect().await.unwrap().to_bytes().is_empty());
     }
 
     #[tokio::test]
     async fn a_failure_has_its_status_or_breaks_the_body() {
-        let failed = written(async |_| Err(HttpProblem::busy("x", 1))).await;
+        let failed = written(PATIENCE, async |_| Err(HttpProblem::busy("x", 1))).await;
         assert_eq!(failed.unwrap_err().status().as_u16(), 503);
-        let broken = written(async |writer| {
+        let broken = written(PATIENCE, async |writer| {
             writer.write_all(&[b'x'; 2 * PIECE]).map_err(|_| HttpProblem::internal("closed"))?;
             Err(HttpProblem::busy("x", 1))
         });
@@ -165,12 +192,26 @@ mod tests {
     #[tokio::test]
     async fn the_writer_ends_when_the_client_is_gone() {
         let (ended, has_ended) = tokio::sync::oneshot::channel();
-        let body = written(async move |writer| {
+        let body = written(PATIENCE, async move |writer| {
             let written = (0..).try_for_each(|_| writer.write_all(&[b'x'; PIECE]));
             ended.send(written.is_err()).unwrap();
             Ok(())
         });
         drop(body.await.unwrap());
         assert!(has_ended.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn bytes_are_sent_and_what_is_held_is_freed() {
+        let held = std::sync::Arc::new(());
+        let bytes = vec![b'x'; 10 * PIECE + 1];
+        let body = sent(bytes.clone(), PATIENCE, held.clone());
+        assert_eq!(body.collect().await.unwrap().to_bytes(), bytes);
+        // A client that does not read: the body is broken, and keeps nothing.
+        let body = sent(bytes.clone(), Duration::from_millis(1), held.clone());
+        while std::sync::Arc::strong_count(&held) > 1 {
+            tokio::task::yield_now().await;
+        }
+        assert!(body.collect().await.is_err());
     }
 }

@@ -140,8 +140,7 @@ impl EventsResponse {
         let mut first = self.clone();
         if count < first.events.len() {
             first.events.truncate(count);
-            first.end.has_more = true;
-            first.end.next = first.events.last().map(|last| write_cursor(&EventCursor::from(&last.event)));
+            first.end.follows(&first.events);
         }
         first
     }
@@ -161,6 +160,14 @@ pub struct EventsEnd {
     /// Why something may be missing; empty if nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incomplete: Vec<IncompleteReason>,
+}
+
+impl EventsEnd {
+    /// There are more events after these.
+    fn follows(&mut self, events: &[EventView]) {
+        self.has_more = true;
+        self.next = events.last().map(|last| write_cursor(&EventCursor::from(&last.event)));
+    }
 }
 
 /// The events of a response, one by one: their lines may be too large for memory together.
@@ -223,7 +230,8 @@ impl EventReader {
 }
 
 impl Api<'_> {
-    /// Finds events.
+    /// Finds events. There may be fewer than the limit before the end if their lines are long and the storage
+    /// [counts them](SessionStorage::with_read_meter).
     ///
     /// # Errors
     ///
@@ -231,11 +239,21 @@ impl Api<'_> {
     #[crate::compiled_here]
     pub async fn events(&self, request: &EventsRequest) -> Result<ApiAnswer<EventsResponse>, ApiError> {
         let ApiAnswer { response: mut reader, notices } = self.read_events(request).await?;
-        let mut events = Vec::new();
+        let (mut events, mut page): (Vec<EventView>, _) = (Vec::new(), self.page());
+        let mut is_cut = false;
         while let Some(found) = reader.next().await? {
+            if page.is_full() {
+                is_cut = true;
+                break;
+            }
+            page.add_counted(found.line.as_ref().map_or(0, |line| line.0.as_bytes().len()));
             events.push(found);
         }
-        Ok(ApiAnswer { response: EventsResponse { events, end: reader.end() }, notices })
+        let mut end = reader.end();
+        if is_cut {
+            end.follows(&events);
+        }
+        Ok(ApiAnswer { response: EventsResponse { events, end }, notices })
     }
 
     /// As [`Api::events`], for a face that writes each event as soon as its line is read.

@@ -63,7 +63,8 @@ pub struct MessagesResponse {
 }
 
 impl Api<'_> {
-    /// Reads messages of a session.
+    /// Reads messages of a session. There may be fewer than the limit before the end if they are long and the storage
+    /// [counts them](amplifier_session_core::SessionStorage::with_read_meter).
     ///
     /// # Errors
     ///

@@ -84,7 +84,7 @@ impl RowReading<'_> {
         count: usize,
     ) -> Result<MessageContext> {
         let (key, start) = (session.key(), range.start as u32);
-        let found: Readable<Message> = self.store.readable_rows(&key, start, range.len()).await?;
+        let found: Readable<Message> = self.store.answered_rows(&key, start, range.len(), usize::MAX).await?;
         let mut found = self.store.masked_messages(found).await?;
         // In place of damaged messages, others after the range were read.
         let is_within = |sequence: u32| (sequence as usize) < range.end;

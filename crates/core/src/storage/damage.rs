@@ -179,15 +179,44 @@ impl StoreContext {
     pub(super) async fn readable_rows<T: SequencedRow>(
         &self,
         key: &SessionKey,
-        mut start: u32,
+        start: u32,
         limit: usize,
     ) -> Result<Readable<T>> {
-        let mut found: Readable<T> = Readable::default();
-        while found.rows.len() < limit {
+        self.rows_while(key, start, limit, |_| Ok(true)).await
+    }
+
+    /// [`Self::readable_rows`] for an answer, which ends after `most` bytes.
+    pub(super) async fn answered_rows<T: SequencedRow>(
+        &self,
+        key: &SessionKey,
+        start: u32,
+        limit: usize,
+        most: usize,
+    ) -> Result<Readable<T>> {
+        let mut bytes = 0;
+        let goes_on = |page: &[T]| {
+            let size = page.iter().map(SequencedRow::bytes).sum();
+            self.count_read(size)?;
+            bytes += size;
+            Ok(bytes < most)
+        };
+        self.rows_while(key, start, limit, goes_on).await
+    }
+
+    async fn rows_while<T: SequencedRow>(
+        &self,
+        key: &SessionKey,
+        mut start: u32,
+        limit: usize,
+        mut goes_on: impl FnMut(&[T]) -> Result<bool>,
+    ) -> Result<Readable<T>> {
+        let (mut found, mut has_more): (Readable<T>, bool) = (Readable::default(), true);
+        while has_more && found.rows.len() < limit {
             let range = SequenceRange { start, limit: limit - found.rows.len() };
             let page: Vec<T> = self.readable_page(key, range, &mut found.damaged).await?;
             let Some(last) = page.last() else { break };
             start = last.sequence().saturating_add(1);
+            has_more = goes_on(&page)?;
             found.rows.extend(page);
         }
         Ok(found)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{
-    damage::{Readable, damaged_event, damaged_payload},
+    damage::{Readable, SequencedRow as _, damaged_event, damaged_payload},
     ingest::{IngestReport, IngestTarget},
     store::{Ingestion, RowReading, StoreContext},
     transcript::{SyncLines, all_good},
@@ -62,6 +62,15 @@ impl EventLines {
             bytes <= most
         });
         fit.count().max(1)
+    }
+
+    /// The approximate size of these events in memory.
+    fn bytes(&self, page: &[Event]) -> usize {
+        let size = |event: &Event| {
+            let payload = if self.with_payload { event.data_size_bytes } else { 0 };
+            event.bytes().saturating_add(usize::try_from(payload).unwrap_or(usize::MAX))
+        };
+        page.iter().map(size).fold(0, usize::saturating_add)
     }
 }
 
@@ -125,7 +134,8 @@ impl RowReading<'_> {
     }
 
     /// [`Self::get_event_lines`] without the events that can't be read. An event whose line can't be read is
-    /// left out if lines are requested.
+    /// left out if lines are requested. There may be fewer than `limit` if the storage
+    /// [counts them](crate::SessionStorage::with_read_meter).
     ///
     /// # Errors
     ///
@@ -137,6 +147,13 @@ impl RowReading<'_> {
         lines: EventLines,
     ) -> Result<Readable<EventLine>> {
         let key = self.store.existing_session(scope, session_id).await?.key();
+        let most = self.store.page_bytes() as u64;
+        let max_bytes = if lines.with_payload && most < lines.max_bytes.unwrap_or(u64::MAX) {
+            Some(most)
+        } else {
+            lines.max_bytes
+        };
+        let lines = EventLines { max_bytes, ..lines };
         let mut found: Readable<EventLine> = Readable::default();
         let mut start = lines.after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
         while found.rows.len() < lines.limit {
@@ -148,6 +165,7 @@ impl RowReading<'_> {
             page.truncate(lines.fitting(&page));
             let Some(last) = page.last() else { break };
             start = last.sequence.saturating_add(1);
+            self.store.count_read(lines.bytes(&page))?;
             if !lines.with_payload {
                 found.rows.extend(page.into_iter().map(|event| EventLine { event, raw: None }));
                 continue;
@@ -171,6 +189,7 @@ impl RowReading<'_> {
     ) -> Result<Result<Option<RawJson>, DamagedRow>> {
         let key = self.store.existing_session(scope, &event.session_id).await?.key();
         let mut damaged = Vec::new();
+        self.store.count_read(usize::try_from(event.data_size_bytes).unwrap_or(usize::MAX))?;
         let mut line = self.store.readable_payloads(&key, std::slice::from_ref(event), &mut damaged).await?;
         if let Some(row) = damaged.pop() {
             return Ok(Err(row));

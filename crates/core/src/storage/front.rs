@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     read_masking::ReadMasking,
+    read_meter::ReadMeter,
     settings::StorageSettings,
     store::{
         ArchiveTransfer, ChangeFeed, Ingestion, Rederivation, RowReading, SessionCatalog, SessionExchange,
@@ -77,6 +78,21 @@ impl SessionStorage {
     #[must_use]
     pub fn masks_reads(&self) -> bool {
         self.store.masks_reads()
+    }
+
+    /// Counts the lines that are read for an answer: messages, lines of events, turns, and results of searches. Pages of
+    /// messages and of events end at [`ReadMeter::page_bytes`]. What is written, copied and exported is not counted,
+    /// because it is never in memory as a whole. One meter is for one answer.
+    #[must_use]
+    pub fn with_read_meter(mut self, meter: Arc<dyn ReadMeter>) -> Self {
+        self.store.read_meter = Some(meter);
+        self
+    }
+
+    /// The meter for an answer, if there is one.
+    #[must_use]
+    pub fn read_meter(&self) -> Option<&Arc<dyn ReadMeter>> {
+        self.store.read_meter.as_ref()
     }
 
     /// Changes this session only if its fields are still these. Otherwise, editing, sharing, rewinding and deleting it, and

@@ -15,6 +15,7 @@ mod front;
 mod ingest;
 mod line_masker;
 mod read_masking;
+mod read_meter;
 mod rebuild;
 mod rederivation;
 mod salvage;
@@ -59,6 +60,7 @@ pub use ingest::{
     SessionIngest,
 };
 pub use line_masker::LineDigester;
+pub use read_meter::ReadMeter;
 pub use rebuild::{Estimate, EstimateOf, GenerationStatus, VectorStatus};
 pub use salvage::SalvageReport;
 pub use search::{AllMatches, TouchedSessions};

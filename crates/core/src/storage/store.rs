@@ -8,7 +8,9 @@ use std::{
 
 use tokio::sync::OnceCell;
 
-use super::{at_rest::CachedAtRest, read_masking::ReadMasking, settings::StorageSettings};
+use super::{
+    at_rest::CachedAtRest, read_masking::ReadMasking, read_meter::ReadMeter, settings::StorageSettings,
+};
 use crate::{
     CHANGED_SINCE, Error, ErrorKind, Result,
     backend::{SessionDeletion, StorageBackend, StoredSession, meta::Generations},
@@ -32,6 +34,8 @@ pub(crate) struct StoreContext {
     pub(super) redaction: Redaction,
     /// Whose secrets are masked in what is read.
     pub(super) read_masking: ReadMasking,
+    /// Counts what is read for an answer.
+    pub(super) read_meter: Option<Arc<dyn ReadMeter>>,
     pub(super) settings: StorageSettings,
     pub(super) clock: StorageClock,
     /// Set once the store is known to follow the current rules.
@@ -52,6 +56,7 @@ impl StoreContext {
             redactor: None,
             redaction: Redaction::default(),
             read_masking: ReadMasking::default(),
+            read_meter: None,
             settings: StorageSettings::default(),
             clock: Arc::new(Timestamp::now),
             renewed: Arc::default(),

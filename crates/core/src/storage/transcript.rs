@@ -114,7 +114,8 @@ impl RowReading<'_> {
         self.readable_transcript_lines(scope, session_id, after_sequence, limit).await?.whole()
     }
 
-    /// [`Self::get_transcript_lines`] without the messages that can't be read.
+    /// [`Self::get_transcript_lines`] without the messages that can't be read. There may be fewer than `limit` if the
+    /// storage [counts them](crate::SessionStorage::with_read_meter).
     ///
     /// # Errors
     ///
@@ -128,7 +129,8 @@ impl RowReading<'_> {
     ) -> Result<Readable<Message>> {
         let key = self.store.existing_session(scope, session_id).await?.key();
         let start = after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        self.store.masked_messages(self.store.readable_rows(&key, start, limit).await?).await
+        let found = self.store.answered_rows(&key, start, limit, self.store.page_bytes()).await?;
+        self.store.masked_messages(found).await
     }
 }
 

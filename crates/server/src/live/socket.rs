@@ -13,7 +13,7 @@ use super::{
     frames::{ClientFrame, ServerFrame, SubscribeFrame, error_text, text},
     subscription::{LiveSubscription, NextPage},
 };
-use crate::{call::HttpCall, problem::HttpProblem};
+use crate::{call::HttpCall, problem::HttpProblem, routes::RoutePace};
 
 /// The time that the other side gets to read why the connection is closed.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -195,7 +195,7 @@ impl LiveSocket {
 
     /// Answers a frame of the client. Frames are limited as requests are.
     async fn answer(&mut self, frame: &str) -> Result<(), SocketEnd> {
-        if self.call.state().limits.request(self.call.signed_in().by()).is_err() {
+        if self.call.state().limits.request(self.call.signed_in().by(), RoutePace::Wait).is_err() {
             return Err(SocketEnd::closed(POLICY, "too many frames with this token"));
         }
         match serde_json::from_str(frame) {

@@ -11,6 +11,9 @@ use serde_json::Value;
 use super::reading::JSON_LINES;
 use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem, routes::Answering, stream};
 
+/// The most items of an answer.
+const MOST_ITEMS: u64 = 10_000;
+
 /// POST /v1/operations/{operation}
 pub(crate) fn answer(mut call: HttpCall) -> Answering {
     Box::pin(async move {
@@ -37,13 +40,20 @@ fn request(call: &mut HttpCall) -> Result<Value, HttpProblem> {
     if call.take_flag("masked") {
         call.mask_all()?;
     }
-    Ok(call.take("request").unwrap_or_default())
+    let mut request = call.take("request").unwrap_or_default();
+    // The answer says that there is more, and programs of this project ask for it.
+    if let Some(limit) = request.get_mut("limit")
+        && limit.as_u64().is_some_and(|limit| limit > MOST_ITEMS)
+    {
+        *limit = MOST_ITEMS.into();
+    }
+    Ok(request)
 }
 
 /// POST /v1/operations/export
 pub(crate) fn export(mut call: HttpCall) -> Answering {
     Box::pin(async move {
-        let permit = call.state().limits.export()?;
+        let permit = call.begin_export()?;
         let request = request(&mut call)?;
         let request: ExportRequest =
             read_request(&request).map_err(|error| call.problem_with_error(error))?;
@@ -52,6 +62,7 @@ pub(crate) fn export(mut call: HttpCall) -> Answering {
             // Archives have superseded lines, which are only for their owner.
             return Err(HttpProblem::of_parameter("scope", "only your own sessions are exported: own"));
         }
+        let patience = call.meter().patience();
         let write = async move |out: &mut stream::PieceWriter| -> Result<(), HttpProblem> {
             let _permit = permit;
             let exported = call.api().export(&request, out).await;
@@ -59,7 +70,7 @@ pub(crate) fn export(mut call: HttpCall) -> Answering {
             let end = ExportEnd { exported: OperationAnswer::from(exported) };
             stream::put_json(out, &end)
         };
-        let body = stream::written(write).await?;
+        let body = stream::written(patience, write).await?;
         Ok(HttpAnswer::Stream { body, content_type: JSON_LINES, file: "sessions.jsonl" })
     })
 }

@@ -12,7 +12,7 @@ use amplifier_session_api::operations::{
     vectors::SessionVectorsRequest,
 };
 
-use axum::{body::Body, http::StatusCode};
+use axum::http::StatusCode;
 
 use super::{answer_limits, operations, within};
 use crate::{
@@ -102,7 +102,8 @@ fn event_line(mut call: HttpCall) -> Answering {
         let line = line.ok_or_else(|| {
             HttpProblem::new(StatusCode::NOT_FOUND, "no_line", "there is no line of this event").about("n")
         })?;
-        let body = Body::from(line.0.as_bytes().to_vec());
+        let meter = call.meter().clone();
+        let body = stream::sent(line.0.as_bytes().to_vec(), meter.patience(), meter);
         Ok(HttpAnswer::Stream { body, content_type: BYTES, file: "event.json" })
     })
 }
@@ -110,13 +111,14 @@ fn event_line(mut call: HttpCall) -> Answering {
 /// GET /v1/export and /v1/sessions/{id}/export
 pub(crate) fn export(call: HttpCall) -> Answering {
     Box::pin(async move {
-        let permit = call.state().limits.export()?;
+        let permit = call.begin_export()?;
         let request: ExportRequest = call.request()?;
+        let patience = call.meter().patience();
         let write = async move |out: &mut stream::PieceWriter| -> Result<(), HttpProblem> {
             let _permit = permit;
             call.api().export(&request, out).await.map(drop).map_err(|error| call.problem(error))
         };
-        let body = stream::written(write).await?;
+        let body = stream::written(patience, write).await?;
         Ok(HttpAnswer::Stream { body, content_type: JSON_LINES, file: "sessions.jsonl" })
     })
 }

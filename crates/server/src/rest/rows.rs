@@ -34,13 +34,14 @@ pub(crate) fn extents(mut call: HttpCall) -> Answering {
 /// GET /v1/rows/{id}
 pub(crate) fn read(mut call: HttpCall) -> Answering {
     Box::pin(async move {
-        let permit = call.state().limits.export()?;
+        let permit = call.begin_export()?;
         let request = rows_to_read(&mut call)?;
+        let patience = call.meter().patience();
         let write = async move |out: &mut stream::PieceWriter| -> Result<(), HttpProblem> {
             let _permit = permit;
             call.api().read_rows(&request, out).await.map(drop).map_err(|error| call.problem(error))
         };
-        let body = stream::written(write).await?;
+        let body = stream::written(patience, write).await?;
         Ok(HttpAnswer::Stream { body, content_type: JSON_LINES, file: "rows.jsonl" })
     })
 }
@@ -122,7 +123,7 @@ async fn taken(
         if writing.pending_line() < LONG_LINE {
             long_line = None;
         } else if long_line.is_none() {
-            long_line = Some(limits.long_line().await?);
+            long_line = Some(limits.long_line(call.signed_in().by()).await);
         }
     }
 }

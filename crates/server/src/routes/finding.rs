@@ -244,6 +244,7 @@ pub(super) static FINDING_ROUTES: &[HttpRoute] = &[
         path: "/v1/secrets",
         about: "Lists the secrets in your sessions",
         parameters: &[PROJECT, &[P::texts("projects", "Further projects"), SHORT_IDS]],
+        pace: RoutePace::Scan,
         response: "SecretsResponse",
         handler: listing::secrets,
         ..READ

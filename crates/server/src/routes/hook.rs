@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 
-use super::{HttpRoute, HttpVerb, RouteBody, RouteParameter as P, groups::*};
+use super::{HttpRoute, HttpVerb, RouteBody, RoutePace, RouteParameter as P, groups::*};
 use crate::rest::hook;
 
 /// The routes of the hook.
@@ -14,6 +14,7 @@ pub(super) static HOOK_ROUTES: &[HttpRoute] = &[
         about: "Stores an event that the hook of context intelligence posts; the line of its log replaces it later",
         parameters: &[&[P::flag("replay", "The hook posts the event again; it makes no difference")]],
         body: RouteBody::Bytes("application/json"),
+        pace: RoutePace::Event,
         status: StatusCode::ACCEPTED,
         response: "PostEventResponse",
         handler: hook::post,

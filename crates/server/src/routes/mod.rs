@@ -116,6 +116,10 @@ pub(crate) enum RoutePace {
     Search,
     /// Stores what may be large.
     Store,
+    /// Stores a posted event.
+    Event,
+    /// Reads all lines of a user.
+    Scan,
     /// Its answer is a stream.
     Stream,
     /// Answers an agent, whose tools may search.
@@ -131,9 +135,9 @@ impl RoutePace {
     /// The longest time until there is an answer.
     pub(crate) const fn limit(self) -> Duration {
         match self {
-            Self::Short | Self::Stream | Self::Agent => Duration::from_secs(60),
+            Self::Short | Self::Event | Self::Stream | Self::Agent => Duration::from_secs(60),
             Self::Search => Duration::from_secs(10),
-            Self::Store => Duration::from_secs(300),
+            Self::Store | Self::Scan => Duration::from_secs(300),
             Self::Wait => Duration::from_secs(LONGEST_WAIT + 30),
         }
     }

@@ -55,8 +55,9 @@ fn pace(operation: ApiOperation) -> RoutePace {
     use ApiOperation::*;
     match operation {
         Search | SearchSuperseded | SearchTurns | Timeline => RoutePace::Search,
+        ListSecrets => RoutePace::Scan,
         // They may embed many turns, or read all lines of the store.
-        Summaries | ListSecrets | PurgeSecrets | PurgeSecretsPreview | RenameUser => RoutePace::Store,
+        Summaries | PurgeSecrets | PurgeSecretsPreview | RenameUser => RoutePace::Store,
         _ => RoutePace::Short,
     }
 }

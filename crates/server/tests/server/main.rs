@@ -11,6 +11,7 @@ mod client;
 mod connections;
 mod feed;
 mod hook;
+mod limits;
 mod live;
 mod live_client;
 mod machines;

@@ -6,7 +6,7 @@ use crate::{
     Error, ErrorField, Result, Scope,
     backend::StoredSession,
     events::{LoggedEvent, SAME_TIME, assemble, line_of_hook},
-    model::{Digest, HostId, LineKind, ProjectSlug, RawJson, SessionKey, Timestamp},
+    model::{Digest, Event, HostId, LineKind, ProjectSlug, RawJson, SessionKey, Timestamp},
     search::{EventFilter, EventSearchOptions, SessionFilter},
     storage::{
         deleted::DeletedSessions,
@@ -19,6 +19,8 @@ use crate::{
 /// The size of the lines of posted events that wait in memory for those of a log. If there are more, all are events like
 /// others, so that a log that is not continued from them is kept beside them.
 const MOST_BYTES: usize = 64 << 20;
+/// The size of the lines of stored events that are compared with a posted one at once.
+const COMPARED_BYTES: u64 = 4 << 20;
 /// The host of a session of which only events were posted.
 const UNKNOWN_HOST: &str = "unknown";
 
@@ -64,6 +66,16 @@ impl SessionExchange<'_> {
         let store = self.store;
         store.retry_conflicts(|| EventPosting { store, posted, event: &event, ts }.once(line.clone())).await
     }
+}
+
+/// The number of events whose lines are compared at once: one, or more if they are short.
+fn fitting(events: &[Event]) -> usize {
+    let mut bytes = 0_u64;
+    let fit = events.iter().take_while(|event| {
+        bytes = bytes.saturating_add(event.data_size_bytes);
+        bytes <= COMPARED_BYTES
+    });
+    fit.count().max(1)
 }
 
 struct EventPosting<'a> {
@@ -119,11 +131,16 @@ impl EventPosting<'_> {
         if found.iter().any(|event| event.digest == digest) {
             return Ok(true);
         }
-        let sequences: Vec<u32> = found.iter().map(|event| event.sequence).collect();
-        for (_, payload) in self.store.backend.event_payloads(key, &sequences).await? {
-            let other = assemble(payload)?.and_then(|line| LoggedEvent::of(&line).ok());
-            if other.is_some_and(|other| masked.is(&other) || masked.is_in_other_log(&other)) {
-                return Ok(true);
+        let mut left = found.as_slice();
+        while !left.is_empty() {
+            let (some, rest) = left.split_at(fitting(left));
+            left = rest;
+            let sequences: Vec<u32> = some.iter().map(|event| event.sequence).collect();
+            for (_, payload) in self.store.backend.event_payloads(key, &sequences).await? {
+                let other = assemble(payload)?.and_then(|line| LoggedEvent::of(&line).ok());
+                if other.is_some_and(|other| masked.is(&other) || masked.is_in_other_log(&other)) {
+                    return Ok(true);
+                }
             }
         }
         Ok(false)

@@ -167,6 +167,7 @@ impl ResultBuilder<'_> {
     }
 
     fn message(&self, read: &ReadMessage) -> Result<Value> {
+        self.store.count_read(read.message.raw.as_bytes().len())?;
         let masked = self.store.masked_line(&read.message.user_id, &read.message.raw)?;
         let line =
             masked.map(|raw| MessageLine::stored(&raw, read.message.role, read.message.session_id.source()));

@@ -16,7 +16,7 @@ pub use self::{
 
 use super::store::{StoreContext, SupersededHistory};
 use crate::{
-    ErrorKind, Result,
+    ErrorKind, Result, Scope,
     backend::{StorageBackend, StorageBackendExt, SupersededQuery},
     model::{
         LineKind, ProjectSlug, RawJson, SessionId, SessionKey, SupersededPiece, SupersededReason, TimeSource,
@@ -190,6 +190,21 @@ impl SupersededHistory<'_> {
             }
         }
         Ok(sessions)
+    }
+
+    /// The number of superseded lines in `scope`.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub async fn count_superseded(self, scope: &Scope) -> Result<u64> {
+        let (mut query, mut lines) = (SupersededQuery::new(scope.clone()).with_limit(PAGE), 0);
+        loop {
+            let page = self.store.backend.list_superseded(&query).await?;
+            let Some(last) = page.last() else { return Ok(lines) };
+            query.after = Some(last.piece_ref());
+            lines += page.iter().map(|piece| u64::from(piece.lines)).sum::<u64>();
+        }
     }
 
     /// The superseded lines that match, in order of user, session, kind (events first) and sequence. A sequence may

@@ -173,6 +173,8 @@ impl StoredTurns<'_> {
             let message = format!("the session has no turn {turn} with user text; it has {turns}");
             Error::validation(ErrorField::Turn, message).with("session", &key.session_id)
         })?;
+        let answer = found.assistant.as_ref().map_or(0, |side| side.text.len());
+        self.store.count_read(found.user.text.len() + answer)?;
         self.store.masked_turn(found)
     }
 
