@@ -142,7 +142,7 @@ impl App {
         let caller = self.caller()?;
         let scope = self.scope(&caller)?;
         if let Some(server) = self.server()? {
-            self.check_groups_for_server()?;
+            self.global.check_groups_for_server()?;
             return Ok(self.opened_there(server, scope, caller));
         }
         let storage = self.existing_storage(with_embedding).await?;
@@ -218,29 +218,8 @@ impl App {
     /// The server that has the selected store, if one has it.
     fn server(&self) -> Result<Option<Arc<dyn OperationServer>>, Failure> {
         let Some(server) = server_store::selected(self)? else { return Ok(None) };
-        self.check_options_for_server()?;
+        self.global.check_for_server()?;
         Ok(Some(server))
-    }
-
-    /// Fails if an option was typed that can't be used with a server.
-    pub(crate) fn check_options_for_server(&self) -> Result<(), Failure> {
-        match self.global.typed_for_own_store() {
-            Some((option, hint)) => {
-                Err(Failure::wrong_use(format!("{option} can't be used with a server"), hint))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Fails if teams or an organisation were typed, which can't be used to read from a server.
-    pub(crate) fn check_groups_for_server(&self) -> Result<(), Failure> {
-        if self.global.typed_groups() {
-            return Err(Failure::wrong_use(
-                "--team and --org can't be used with a server",
-                "`token create` on the server sets the teams and the organisation of a token",
-            ));
-        }
-        Ok(())
     }
 
     /// Whether a server has the selected store.

@@ -9,7 +9,7 @@ use amplifier_session_storage::{
 };
 use clap::{ArgAction, ArgMatches, Args, ValueEnum, parser::ValueSource};
 
-use crate::environment::Environment;
+use crate::{environment::Environment, failure::Failure};
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -225,17 +225,33 @@ impl GlobalArgs {
         !self.groups_again().is_empty()
     }
 
-    /// A typed option that means nothing to a server, because its token or the server itself decides that, with advice.
-    pub(crate) fn typed_for_own_store(&self) -> Option<(&'static str, &'static str)> {
+    /// Fails if an option was typed that means nothing to a server, because its token or the server itself decides that.
+    pub(crate) fn check_for_server(&self) -> Result<(), Failure> {
         const STORE: &str = "the server decides that for its store";
+        let typed = |key: &str, value: Option<&str>| !self.setting_again(key, value).is_empty();
         let options = [
-            ("--user", self.setting_again("user", self.user.as_deref()), "the user is that of the token"),
-            ("--embedding", self.setting_again("embedding", Some(&self.embedding)), STORE),
-            ("--redact", self.setting_again("redact", self.redact.as_deref()), STORE),
+            ("--user", typed("user", self.user.as_deref()), "the user is that of the token"),
+            ("--embedding", typed("embedding", Some(&self.embedding)), STORE),
+            ("--redact", typed("redact", self.redact.as_deref()), STORE),
+            ("--read-only", self.read_only, STORE),
         ];
-        let typed = options.into_iter().find(|(_, typed, _)| !typed.is_empty());
-        let typed = typed.map(|(option, _, hint)| (option, hint));
-        typed.or_else(|| self.read_only.then_some(("--read-only", STORE)))
+        match options.into_iter().find(|(_, is_typed, _)| *is_typed) {
+            Some((option, _, hint)) => {
+                Err(Failure::wrong_use(format!("{option} can't be used with a server"), hint))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Fails if teams or an organisation were typed to read from a server.
+    pub(crate) fn check_groups_for_server(&self) -> Result<(), Failure> {
+        if self.typed_groups() {
+            return Err(Failure::wrong_use(
+                "--team and --org can't be used with a server",
+                "`token create` on the server sets the teams and the organisation of a token",
+            ));
+        }
+        Ok(())
     }
 
     /// The option for a setting with this value, unless the value is the default or comes from the configuration file.

@@ -218,8 +218,8 @@ fn distinct(clients: &[&'static AgentClient]) -> Vec<&'static AgentClient> {
 /// The command with which `client` starts the server.
 fn server_command(app: &App, client: &AgentClient) -> Result<ServerCommand, Failure> {
     if app.has_server()? {
-        app.check_options_for_server()?;
-        app.check_groups_for_server()?;
+        app.global.check_for_server()?;
+        app.global.check_groups_for_server()?;
     } else {
         // A URL with a password is an error here.
         app.store_url()?;
