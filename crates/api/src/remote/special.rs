@@ -24,6 +24,7 @@ impl AnyApi<'_> {
     /// # Errors
     ///
     /// Those of the operation; errors of the connection.
+    #[crate::compiled_here]
     pub async fn all_messages(
         &self,
         request: &MessagesRequest,
