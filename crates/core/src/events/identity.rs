@@ -11,7 +11,8 @@ use crate::{
 pub(crate) const SAME_TIME: i64 = 500_000;
 
 /// The members of a line that a hook writes.
-const OF_HOOK: [&str; 3] = ["event", "timestamp", "data"];
+/// Earlier versions of the hook do not write `workspace`.
+const OF_HOOK: [&str; 4] = ["event", "timestamp", "workspace", "data"];
 
 /// An event, as far as its line says which one it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +63,8 @@ impl LoggedEvent {
         }
     }
 
-    /// Whether `other` is the line of another program about this event: see the sync of two event logs.
+    /// Whether `other` is the line of another program about this event: see the sync of two event logs. Two lines of a hook
+    /// are never that.
     pub(crate) fn is_in_other_log(&self, other: &Self) -> bool {
         let (Some(ts), Some(other_ts)) = (self.ts, other.ts) else { return false };
         self.is_of_hook != other.is_of_hook
@@ -95,12 +97,13 @@ fn value_in_order(value: &Value) -> Value {
 }
 
 /// The line that the hook writes to its log for an event that it posts: members in order of their names, without spaces.
-pub(crate) fn line_of_hook(event: &str, data: &Map<String, Value>) -> RawJson {
+pub(crate) fn line_of_hook(event: &str, workspace: &str, data: &Map<String, Value>) -> RawJson {
     let timestamp = data.get("timestamp").cloned().unwrap_or_else(|| Value::from(""));
     let mut line = Map::new();
     line.insert("data".to_owned(), Value::Object(in_order(data)));
     line.insert("event".to_owned(), Value::from(event));
     line.insert("timestamp".to_owned(), timestamp);
+    line.insert("workspace".to_owned(), Value::from(workspace));
     RawJson::from(known_json(&line).as_str())
 }
 
@@ -116,7 +119,7 @@ mod tests {
 
     fn posted(data: Value) -> LoggedEvent {
         let Value::Object(data) = data else { panic!("no object") };
-        LoggedEvent::of(&line_of_hook("tool:pre", &data)).unwrap()
+        LoggedEvent::of(&line_of_hook("tool:pre", "-srv-shop", &data)).unwrap()
     }
 
     #[test]
@@ -129,6 +132,24 @@ mod tests {
         let other =
             posted(json!({"a": {"c": [3], "b": 1}, "session_id": "s", "timestamp": "2026-01-05T08:00:00Z"}));
         assert!(!one.is(&other) && !one.is_in_other_log(&other));
+    }
+
+    #[test]
+    fn two_lines_of_a_hook_are_different_events() {
+        let line = |workspace: Option<&str>, ts: &str| {
+            let mut line = json!({"event": "tool:pre", "timestamp": ts, "data": {"timestamp": ts, "n": 1}});
+            if let Some(workspace) = workspace {
+                line["workspace"] = json!(workspace);
+            }
+            event(line)
+        };
+        for workspace in [None, Some("-srv-shop"), Some("other")] {
+            let logged = line(workspace, "2026-01-05T08:00:00Z");
+            let posted = |ts: &str| posted(json!({"timestamp": ts, "n": 1}));
+            assert!(posted("2026-01-05T08:00:00Z").is(&logged));
+            let next = posted("2026-01-05T08:00:00.05Z");
+            assert!(!next.is(&logged) && !next.is_in_other_log(&logged) && !logged.is_in_other_log(&next));
+        }
     }
 
     #[test]

@@ -87,7 +87,8 @@ async fn programs_of_this_project_read_all_pages() {
     let store = HttpStore::new(format!("http://{}", server.address).parse().unwrap(), &token, false).unwrap();
     let (now, skipped) =
         ("2026-03-29T03:30:00+02:00[Europe/Berlin]".parse().unwrap(), SkippedSessions::default());
-    let api = AnyApi::There(RemoteApi { server: &store, now: &now, home: None, skipped: &skipped, masked: false });
+    let api =
+        AnyApi::There(RemoteApi { server: &store, now: &now, home: None, skipped: &skipped, masked: false });
     let lines = |from, limit| LinesRequest {
         scope: Reach::Own,
         session: "long".to_owned(),

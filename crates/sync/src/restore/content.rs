@@ -165,7 +165,7 @@ impl Content {
         // If no sync has read an event log, the name that Amplifier uses today.
         let first = known.unwrap_or(EVENTS[1]);
         let second = reader.state.as_ref().and_then(SyncState::second_log);
-        let all = reader.stored.session.event_count;
+        let all = reader.stored.events_of_logs();
         let of_first = reader.state.as_ref().map_or(all, |state| state.rows_of_first(all));
         match second.filter(|_| of_first < all) {
             None => self.event_log(reader, first, (0, u32::MAX)).await,

@@ -4,7 +4,7 @@ use std::{io, path::Path};
 
 use amplifier_session_core::{
     Result,
-    backend::SkippedLine,
+    backend::{SkippedLine, StoredSession},
     blocking,
     events::{MAX_LINE_BYTES, too_large},
     model::{LineKind, RawJson, Timestamp},
@@ -118,7 +118,8 @@ impl SessionReader<'_> {
         following: Following,
     ) -> Result<(Reading, OpenLog), FileError> {
         let read = self.context.storage.now();
-        let stored = ingest.stored().map_or(0, |stored| stored.session.event_count);
+        let stored = ingest.stored().map_or(0, StoredSession::events_of_logs);
+        let has_posted = ingest.stored().is_some_and(|found| stored < found.session.event_count);
         let known = self.state.file(file.name).filter(|known| known.log.is_some()).cloned();
         let position = known.as_ref().and_then(|known| known.log.as_ref());
         // If less was stored than is required now, all rows are written again.
@@ -136,8 +137,10 @@ impl SessionReader<'_> {
             ingest.rewrite_events();
         }
         let mut reading = self.reading(kind, Source { stamp: open.stamp, ..file }, open.start.clone(), read);
-        // An interrupted rewrite must start over: the stored rows do not show how far it got.
-        reading.resumable = kind == LineKind::Event && !rewriting && most.is_none() && is_alone;
+        // An interrupted rewrite must start over: the stored rows do not show how far it got. So must one that replaces
+        // posted events.
+        reading.resumable =
+            kind == LineKind::Event && !rewriting && most.is_none() && is_alone && !has_posted;
         (reading.rewriting, reading.most) = (rewriting, most);
         Ok((reading, open))
     }

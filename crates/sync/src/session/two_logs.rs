@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use amplifier_session_core::{
-    Result, blocking,
+    Result,
+    backend::StoredSession,
+    blocking,
     model::{LineKind, SessionKey},
     storage::{Extent, SessionIngest},
 };
@@ -158,7 +160,7 @@ impl SessionReader<'_> {
     }
 
     fn has_events(&self, ingest: &SessionIngest) -> bool {
-        ingest.stored().is_some_and(|stored| stored.session.event_count > 0)
+        ingest.stored().is_some_and(|stored| stored.events_of_logs() > 0)
     }
 
     /// Begins after the stored events of the first log, and those that were read from the second one.
@@ -205,12 +207,12 @@ impl SessionReader<'_> {
 
     /// The number of stored events that came from the first log.
     fn rows_of_first(&self, ingest: &SessionIngest) -> u32 {
-        self.state.rows_of_first(ingest.stored().map_or(0, |stored| stored.session.event_count))
+        self.state.rows_of_first(ingest.stored().map_or(0, StoredSession::events_of_logs))
     }
 
     /// The number of stored events that came from the second log.
     fn rows_of_second(&self, ingest: &SessionIngest) -> u32 {
-        let all = ingest.stored().map_or(0, |stored| stored.session.event_count);
+        let all = ingest.stored().map_or(0, StoredSession::events_of_logs);
         all - self.state.rows_of_first(all)
     }
 

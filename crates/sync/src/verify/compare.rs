@@ -189,10 +189,12 @@ impl<'a> Comparison<'a> {
             self.find_in(DifferenceKind::NotStored, file.name, reason);
             self.found.lacks_lines = true;
         }
-        let rows = match self.check.gaps.event_digests(&**self.storage.backend(), &self.key, 0).await {
+        let mut rows = match self.check.gaps.event_digests(&**self.storage.backend(), &self.key, 0).await {
             Err(error) if error.kind() == ErrorKind::Damaged => return Ok(()),
             rows => rows?,
         };
+        // Those that were posted are not in the log, or not yet.
+        rows.truncate(self.stored.events_of_logs() as usize);
         let Some((first, second)) = logs.pair() else {
             return self.log(RowKind::Event, vec![(file, None)], 0, rows).await;
         };
@@ -219,7 +221,7 @@ impl<'a> Comparison<'a> {
             Some(first) => FirstLog::read(self.folder.file(first.name)).await??,
             None => FirstLog::default(),
         };
-        let is_damaged = known.binary.is_some() && self.stored.session.event_count > 0;
+        let is_damaged = known.binary.is_some() && self.stored.events_of_logs() > 0;
         if first.is_none() || is_damaged {
             let stored = stored_identities(self.storage, &self.key, (0, of_first)).await?;
             known = FirstLog::of_stored(known.with(stored));

@@ -6,30 +6,24 @@ use crate::{
     Error, ErrorField, Result, Scope,
     backend::StoredSession,
     events::{LoggedEvent, SAME_TIME, assemble, line_of_hook},
-    model::{Digest, Event, HostId, LineKind, ProjectSlug, RawJson, SessionKey, Timestamp},
+    model::{Digest, Event, LineKind, ProjectSlug, RawJson, SessionKey, Timestamp},
     search::{EventFilter, EventSearchOptions, SessionFilter},
     storage::{
         deleted::DeletedSessions,
-        ingest::{Extent, IngestTarget, LineOutcome, PostedEvents, ReceivedRows, SessionIngest},
-        session_rows::SessionRows,
+        ingest::{Extent, IngestTarget, LineOutcome, SessionIngest, unknown_host},
         store::{Ingestion, SessionExchange, StoreContext},
     },
 };
 
-/// The size of the lines of posted events that wait in memory for those of a log. If there are more, all are events like
-/// others, so that a log that is not continued from them is kept beside them.
-const MOST_BYTES: usize = 64 << 20;
 /// The size of the lines of stored events that are compared with a posted one at once.
 const COMPARED_BYTES: u64 = 4 << 20;
-/// The host of a session of which only events were posted.
-const UNKNOWN_HOST: &str = "unknown";
 
 /// An event that a program posts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PostedEvent {
     /// Its session, which is created if it does not exist.
     pub session: SessionKey,
-    /// The project of a new session.
+    /// The project of a new session, which the line of the event names as its workspace.
     pub project_slug: ProjectSlug,
     /// The folder in which a new session runs, if it is known.
     pub working_dir: Option<String>,
@@ -58,7 +52,7 @@ impl SessionExchange<'_> {
     ///
     /// `Validation` (`event`, `timestamp`) if the event has no name or states no time; errors of the backend.
     pub async fn post_event(self, posted: &PostedEvent) -> Result<PostResult> {
-        let line = line_of_hook(&posted.event, &posted.data);
+        let line = line_of_hook(&posted.event, posted.project_slug.as_str(), &posted.data);
         let event = LoggedEvent::of(&line)?;
         let Some(ts) = event.ts else {
             return Err(Error::validation(ErrorField::Event, "has no `timestamp` in its data"));
@@ -107,10 +101,9 @@ impl EventPosting<'_> {
 
     fn target(&self, stored: Option<&StoredSession>) -> Result<IngestTarget> {
         let session = stored.map(|stored| &stored.session);
-        let host = || HostId::new(UNKNOWN_HOST);
         Ok(IngestTarget {
             key: self.posted.session.clone(),
-            host_id: session.map_or_else(host, |session| Ok(session.host_id.clone()))?,
+            host_id: session.map_or_else(unknown_host, |session| Ok(session.host_id.clone()))?,
             project_slug: session.map_or(&self.posted.project_slug, |session| &session.project_slug).clone(),
         })
     }
@@ -162,30 +155,4 @@ impl EventPosting<'_> {
         ingest.set_received(received);
         Ok(())
     }
-}
-
-/// The posted events of a session that no log has replaced yet.
-pub(super) async fn posted_events(
-    store: &StoreContext,
-    key: &SessionKey,
-    stored: Option<&StoredSession>,
-    received: &ReceivedRows,
-) -> Result<PostedEvents> {
-    let count = stored.map_or(0, |stored| stored.session.event_count);
-    let first = received.posted.filter(|first| *first < count);
-    let mut posted = PostedEvents::from_row(first);
-    let Some(first) = first else { return Ok(posted) };
-    let mut bytes = 0;
-    let mut pages = SessionRows::new(store, key).stored_events(first);
-    while let Some(page) = pages.next().await? {
-        for event in page {
-            let Some(line) = assemble(event.payload)? else { continue };
-            bytes += line.as_bytes().len();
-            if bytes > MOST_BYTES {
-                return Ok(PostedEvents::default());
-            }
-            posted.add(line);
-        }
-    }
-    Ok(posted)
 }

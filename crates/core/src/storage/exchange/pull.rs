@@ -372,6 +372,7 @@ impl Pull<'_> {
         let mut received = ingest.received().clone();
         // If the session comes back, all of it is taken.
         received.from.clear();
+        received.posted = None;
         ingest.set_received(received);
         for kind in [LineKind::Message, LineKind::Event] {
             ingest.begin(kind, 0).await?;

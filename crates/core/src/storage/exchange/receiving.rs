@@ -6,7 +6,6 @@ use super::{
     },
     fields::edited_fields,
     intake::{PART_BYTES, ReceiveOptions, ReceiveResult},
-    posted::posted_events,
 };
 use crate::{
     Result,
@@ -21,8 +20,8 @@ use crate::{
         },
         deleted::DeletedSessions,
         ingest::{
-            Extent, IngestReport, KeptAs, LineOutcome, PostedEvents, ReceivedFrom, ReceivedKind,
-            ReceivedRows, Remaining, SessionIngest,
+            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining,
+            SessionIngest, is_unknown,
         },
         session_rows::changing,
         store::{Ingestion, StoreContext},
@@ -40,10 +39,6 @@ pub(super) struct Receiving {
     ingest: SessionIngest,
     messages: KindRows,
     events: KindRows,
-    /// The events that were posted, and that the lines have not had yet.
-    posted: PostedEvents,
-    /// The number of events before those that were posted, if these were written again.
-    events_of_logs: Option<u32>,
     /// Whether the rows that are stored are those of the sending store, which may replace them.
     owns_rows: bool,
     /// The last transfer of the sending store.
@@ -116,12 +111,12 @@ impl Receiving {
             }
         }
         let [messages, mut events] = <[KindRows; 2]>::try_from(kinds).unwrap_or_default();
-        let posted = posted_events(store, &key, stored.as_ref(), &received).await?;
-        events.stored = events.stored.min(posted.first.unwrap_or(u32::MAX));
+        events.stored = stored.as_ref().map_or(0, StoredSession::events_of_logs);
         let owns_rows = stored.is_none() || received.rows_of.as_ref() == Some(&head.store);
-        let describes = stored
-            .as_ref()
-            .is_none_or(|stored| owns_rows || record.session.updated >= stored.session.updated);
+        let describes = stored.as_ref().is_none_or(|stored| {
+            let is_newest = record.session.updated >= stored.session.updated;
+            owns_rows || is_newest || is_unknown(&stored.session.host_id)
+        });
         let target = ingest_target(&record.session, stored.as_ref().filter(|_| !describes));
         let mut ingest = Ingestion::new(store).ingest(target).await?.in_parts_of(PART_BYTES);
         let version = |stored: &StoredSession| stored.version.clone();
@@ -142,8 +137,6 @@ impl Receiving {
             ingest,
             messages,
             events,
-            posted,
-            events_of_logs: None,
             owns_rows,
             before,
             summaries: Vec::new(),
@@ -205,9 +198,6 @@ impl Receiving {
         self.next(LineKind::Event, record.sequence, stated)?;
         // Fields without their line are not believed.
         let Some(raw) = raw else { return Ok(()) };
-        if !self.posted.is_empty() && !self.dry_run {
-            self.posted.take(&self.ingest.masked(raw.clone()).await?);
-        }
         self.line(SentLine {
             kind: LineKind::Event,
             sequence: record.sequence,
@@ -263,9 +253,7 @@ impl Receiving {
             return Ok(ended);
         }
         for kind in [LineKind::Message, LineKind::Event] {
-            if !self.end_before_posted(kind).await? {
-                self.end_rows(kind, is_part).await?;
-            }
+            self.end_rows(kind, is_part).await?;
         }
         let edited = self.before.as_ref().map(|before| before.edited.clone()).unwrap_or_default();
         ended.has_other_fields = self.ingest.set_sent_fields(&self.session, &edited)?;
@@ -274,33 +262,14 @@ impl Receiving {
         Ok(ended)
     }
 
-    /// If the lines have reached events that were posted, writes those again that are not among the lines. Returns whether
-    /// this ends the rows of the kind.
-    async fn end_before_posted(&mut self, kind: LineKind) -> Result<bool> {
-        let row = self.row_after(kind);
-        let has_reached = kind == LineKind::Event && self.posted.first.is_some_and(|first| row >= first);
-        if !has_reached || !self.events.is_begun || self.events.is_diverged {
-            return Ok(false);
-        }
-        let left = self.posted.drain();
-        self.posted.first = (!left.is_empty()).then_some(row);
-        for line in left {
-            self.ingest.line(kind, line, self.now).await?;
-        }
-        self.events_of_logs = Some(row);
-        self.ingest.end(kind, Extent::Whole);
-        Ok(true)
-    }
-
-    /// The row of the first event that is still one that was posted.
-    fn first_posted(&self) -> Option<u32> {
-        if self.events_of_logs.is_some() || self.events.is_diverged {
-            return self.posted.first;
+    /// The row of the first event that is still one that was posted. `first` is that of the beginning.
+    fn first_posted(&self, first: u32) -> Option<u32> {
+        if self.events.is_diverged {
+            return Some(first);
         }
         let count = self.ingest.stored().map_or(0, |stored| stored.session.event_count);
         // The sending store may have the same lines.
-        let first = self.posted.first.map(|first| first.max(self.row_after(LineKind::Event)));
-        first.filter(|first| *first < count)
+        Some(first.max(self.row_after(LineKind::Event))).filter(|first| *first < count)
     }
 
     async fn end_rows(&mut self, kind: LineKind, is_part: bool) -> Result<()> {
@@ -333,7 +302,7 @@ impl Receiving {
     /// The state after which the next transfer of the sending store goes on.
     fn received(&self, is_part: bool) -> ReceivedRows {
         let mut received = self.ingest.received().clone();
-        received.posted = self.first_posted();
+        received.posted = received.posted.and_then(|first| self.first_posted(first));
         let has_written = [LineKind::Message, LineKind::Event].iter().any(|kind| self.ingest.touches(*kind));
         let has_all = |kind| {
             let rows = self.rows(kind);
@@ -377,9 +346,6 @@ impl Receiving {
 
     /// The number of rows here after the last line that was taken.
     fn row_after(&self, kind: LineKind) -> u32 {
-        if let Some(row) = self.events_of_logs.filter(|_| kind == LineKind::Event) {
-            return row;
-        }
         let rows = self.rows(kind);
         if rows.is_begun { self.ingest.next_row(kind) } else { rows.row }
     }
@@ -411,13 +377,7 @@ impl Receiving {
             rows.is_begun = true;
             self.ingest.begin(kind, rows.row).await?;
         }
-        let is_posted = kind == LineKind::Event
-            && self.posted.first.is_some_and(|first| self.ingest.next_row(kind) >= first);
-        if !rows.is_diverged
-            && !rows.is_replacing
-            && !is_posted
-            && self.ingest.differs(kind, line.raw.as_bytes())
-        {
+        if !rows.is_diverged && !rows.is_replacing && self.ingest.differs(kind, line.raw.as_bytes()) {
             if owns_rows {
                 let lines = rows.lines_from_last(before);
                 self.ingest.supersede(kind, &Remaining { lines, ..Remaining::default() });

@@ -16,7 +16,7 @@ mod superseded;
 mod times;
 
 pub(super) use derived::{ComparedMessage, event_id_of_line, looks_derived};
-pub(super) use posted::PostedEvents;
+pub(super) use posted::{is_unknown, unknown_host};
 pub(super) use received::{ReceivedFrom, ReceivedKind, ReceivedRows, digest_of_field};
 pub use repair::IngestRepair;
 pub use report::{Extent, IngestReport, IngestTarget, LineOutcome};
@@ -26,6 +26,7 @@ pub use superseded::Remaining;
 
 use self::{
     position::RowPosition,
+    posted::PostedEvents,
     rows::{EventRows, MessageRows},
     settled::SettledRows,
     superseded::SupersededRows,
@@ -79,6 +80,8 @@ pub struct SessionIngest {
     received: ReceivedRows,
     /// Whether `received` stays right although rows change.
     keeps_received: bool,
+    /// The events that were posted, and that the lines have not had yet.
+    posted: PostedEvents,
 }
 
 impl Ingestion<'_> {
@@ -124,6 +127,7 @@ impl Ingestion<'_> {
             events: EventRows::new(session.event_count),
             received: stored.as_ref().map(ReceivedRows::of).unwrap_or_default(),
             keeps_received: false,
+            posted: PostedEvents::default(),
             writer: SessionWriter::keeping_rows(self.store.backend.clone(), session, stored)
                 .with_frees_event_ids(true),
             target,
@@ -277,6 +281,7 @@ impl SessionIngest {
             self.stored_event_digests(start).await?
         };
         self.events.begin(&mut self.writer, start, digests);
+        self.find_posted(start).await?;
         self.repair_events();
         Ok(())
     }
@@ -305,14 +310,23 @@ impl SessionIngest {
             Ok(warning) => {
                 let is_written = self.writer.bytes() > before;
                 self.report.secrets_masked += if is_written { secrets as u64 } else { 0 };
+                self.posted.take(&line);
                 self.flush_when_full().await.map(|()| taken(warning))
             }
             Err(error) => Ok(skipped(&error, line)),
         }
     }
 
-    /// Ends the events.
+    /// Ends the events. Those that were posted, and that the lines lack, stay after them.
     pub fn end_events(&mut self, extent: Extent) {
+        if self.posted.first.is_some() {
+            self.posted.extent = Some(extent);
+        } else {
+            self.end_event_rows(extent);
+        }
+    }
+
+    fn end_event_rows(&mut self, extent: Extent) {
         if self.store.settings.events != EventDetail::None
             && let Some(count) = self.events.position.end(extent)
         {
@@ -394,6 +408,7 @@ impl SessionIngest {
 
     /// Derives what depends on all lines, for the last write. Returns the report of everything but the written rows.
     async fn prepare_commit(&mut self) -> Result<IngestReport> {
+        self.end_posted().await?;
         self.assign_times().await?;
         self.prepare_write().await?;
         self.forget_replaced();
@@ -407,6 +422,7 @@ impl SessionIngest {
         if self.pending_bytes() < self.writer.part_bytes {
             return Ok(());
         }
+        self.keep_posted().await?;
         self.prepare_write().await?;
         self.writer.unfinished = self.state_with_received();
         self.writer.flush().await
@@ -430,6 +446,9 @@ impl SessionIngest {
             session.updated = session.created;
         }
         session.project_slug = self.target.project_slug.clone();
+        if is_unknown(&session.host_id) {
+            session.host_id = self.target.host_id.clone();
+        }
         session.source = self.source.unwrap_or(session.source);
         if let Some(metadata) = given {
             metadata.apply(&mut session);

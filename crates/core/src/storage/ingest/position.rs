@@ -15,6 +15,8 @@ pub(super) struct RowPosition {
     /// The digests of the stored rows from `first` on.
     digests: Vec<Digest>,
     first: u32,
+    /// The digests of the last stored rows, with which lines are not compared.
+    hidden: Vec<Digest>,
     /// The stored rows after a damaged part of the file.
     kept: Option<KeptRows>,
     /// Whether there may be more stored rows than are known.
@@ -31,6 +33,7 @@ impl RowPosition {
             extent: None,
             touched: None,
             digests: Vec::new(),
+            hidden: Vec::new(),
             first: 0,
             kept: None,
             has_unknown_rows: false,
@@ -47,7 +50,21 @@ impl RowPosition {
     pub(super) fn begin(&mut self, start: u32, digests: Vec<Digest>) -> u32 {
         (self.next, self.stored, self.begun) = (start, start + digests.len() as u32, true);
         (self.first, self.digests, self.kept) = (start, digests, None);
+        self.hidden = Vec::new();
         self.stored
+    }
+
+    /// Does not compare lines with the stored rows from this one on: they are replaced.
+    pub(super) fn hide(&mut self, row: u32) {
+        let shown = (row.saturating_sub(self.first) as usize).min(self.digests.len());
+        self.hidden = self.digests.split_off(shown);
+        self.stored = self.first + self.digests.len() as u32;
+    }
+
+    /// Compares the next lines with all stored rows again.
+    pub(super) fn show_hidden(&mut self) {
+        self.digests.append(&mut self.hidden);
+        self.stored = self.first + self.digests.len() as u32;
     }
 
     /// Whether lines were begun.

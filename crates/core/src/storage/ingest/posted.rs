@@ -1,10 +1,22 @@
 //! Events that a program posted as they happened, before their log came.
 //!
 //! They are the last events of a session, and are replaced by the lines of a log: lines that the log has, whatever they look
-//! like there, are the same events.
+//! like there, are the same events. Those that it lacks stay after its lines.
 
-use super::SessionIngest;
-use crate::{Result, events::LoggedEvent, model::RawJson};
+use std::collections::VecDeque;
+
+use super::{Extent, ReceivedRows, SessionIngest};
+use crate::{
+    ErrorKind, Result,
+    backend::StoredSession,
+    events::{LoggedEvent, assemble},
+    model::{HostId, RawJson, StoredEvent},
+    storage::session_rows::SessionRows,
+};
+
+/// The number of lines read at a time.
+const ROWS: usize = 64;
+const UNKNOWN_HOST: &str = "unknown";
 
 impl SessionIngest {
     /// A line as it will be stored: without secrets, if they are masked.
@@ -17,9 +29,93 @@ impl SessionIngest {
         Ok(self.masker.mask_text(Some(text))?.unwrap_or_default())
     }
 
-    /// If a log has replaced posted events, fewer of them are left.
+    /// Finds the posted events from the row `start` on. Lines are not compared with them, but replace them.
+    pub(super) async fn find_posted(&mut self, start: u32) -> Result<()> {
+        self.posted = PostedEvents::default();
+        let count = self.writer.session().event_count;
+        let first = self.received.posted.map(|first| first.max(start)).filter(|first| *first < count);
+        let Some(first) = first else { return Ok(()) };
+        let rows = match self.posted_rows(first).await {
+            // They are events like others until they are repaired.
+            Err(error) if error.kind() == ErrorKind::Damaged && self.repair.is_some() => return Ok(()),
+            rows => rows?,
+        };
+        self.posted = PostedEvents { first: Some(first), rows, ..PostedEvents::default() };
+        self.events.position.hide(first);
+        Ok(())
+    }
+
+    async fn posted_rows(&self, first: u32) -> Result<VecDeque<PostedRow>> {
+        let mut rows = VecDeque::new();
+        let mut pages = SessionRows::new(&self.store, &self.target.key).stored_events(first);
+        while let Some(page) = pages.next().await? {
+            for StoredEvent { event, payload } in page {
+                // Without its line, it is not known which event it is.
+                let line = assemble(payload)?;
+                if let Some(event_of_line) = line.and_then(|line| LoggedEvent::of(&line).ok()) {
+                    rows.push_back(PostedRow { row: event.sequence, event: event_of_line, line: None });
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Reads the posted events that the next write replaces, and that no line had yet.
+    pub(super) async fn keep_posted(&mut self) -> Result<()> {
+        let next = self.events.position.next();
+        let replaced = self.posted.rows.iter().filter(|row| row.row < next && row.line.is_none());
+        let replaced: Vec<u32> = replaced.map(|row| row.row).collect();
+        self.read_posted(&replaced).await
+    }
+
+    async fn read_posted(&mut self, rows: &[u32]) -> Result<()> {
+        for some in rows.chunks(ROWS) {
+            for (sequence, payload) in self.store.backend.event_payloads(&self.target.key, some).await? {
+                let found = self.posted.rows.iter_mut().find(|row| row.row == sequence);
+                if let Some(row) = found {
+                    row.line = assemble(payload)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the events. If the lines have reached those that were posted, writes those again after them that they lack.
+    pub(super) async fn end_posted(&mut self) -> Result<()> {
+        let (Some(first), Some(mut extent)) = (self.posted.first, self.posted.extent.take()) else {
+            return Ok(());
+        };
+        self.posted.is_ended = true;
+        self.events.position.show_hidden();
+        let end = self.events.position.next();
+        if end >= first || extent == Extent::Whole {
+            self.received.posted = Some(end);
+            self.write_posted().await?;
+            self.received.posted = Some(end).filter(|end| *end < self.events.position.next());
+            extent = Extent::Whole;
+        }
+        self.end_event_rows(extent);
+        Ok(())
+    }
+
+    async fn write_posted(&mut self) -> Result<()> {
+        let now = self.store.now();
+        loop {
+            let rows = self.posted.rows.iter().take(ROWS).filter(|row| row.line.is_none());
+            let unread: Vec<u32> = rows.map(|row| row.row).collect();
+            if self.posted.rows.front().is_some_and(|row| row.line.is_none()) {
+                self.read_posted(&unread).await?;
+            }
+            let Some(row) = self.posted.rows.pop_front() else { return Ok(()) };
+            if let Some(line) = row.line {
+                self.event_line(line, now).await?;
+            }
+        }
+    }
+
+    /// If rows after posted events have changed, fewer of them are left.
     pub(super) fn forget_posted(&mut self) {
-        if self.events.position.touched() {
+        if self.posted.first.is_none() && self.events.position.touched() {
             let (end, count) = (self.events.position.next(), self.writer.session().event_count);
             self.received.posted =
                 self.received.posted.map(|first| first.max(end)).filter(|first| *first < count);
@@ -27,44 +123,60 @@ impl SessionIngest {
     }
 }
 
-/// Posted events that no log has had yet, in order.
+impl StoredSession {
+    /// The number of its events without the last ones that a program posted, and that no log has replaced yet.
+    #[must_use]
+    pub fn events_of_logs(&self) -> u32 {
+        let count = self.session.event_count;
+        ReceivedRows::of(self).posted.map_or(count, |first| first.min(count))
+    }
+}
+
+/// Posted events that no line has had yet.
 #[derive(Debug, Default)]
-pub(in crate::storage) struct PostedEvents {
-    /// The row of the first one; `None` if the session has none.
-    pub(in crate::storage) first: Option<u32>,
-    rows: Vec<(LoggedEvent, RawJson)>,
+pub(super) struct PostedEvents {
+    /// The row of the first one; `None` if lines are not compared with them.
+    pub(super) first: Option<u32>,
+    /// How the lines of the log ended.
+    pub(super) extent: Option<Extent>,
+    rows: VecDeque<PostedRow>,
+    is_ended: bool,
+}
+
+#[derive(Debug)]
+struct PostedRow {
+    row: u32,
+    event: LoggedEvent,
+    /// Its line, if the row is about to be replaced.
+    line: Option<RawJson>,
 }
 
 impl PostedEvents {
-    /// Begins with the row `first`.
-    pub(in crate::storage) fn from_row(first: Option<u32>) -> Self {
-        Self { first, rows: Vec::new() }
-    }
-
-    /// Adds the next one. An event that can't be read is none.
-    pub(in crate::storage) fn add(&mut self, line: RawJson) {
-        if let Ok(event) = LoggedEvent::of(&line) {
-            self.rows.push((event, line));
-        }
-    }
-
-    pub(in crate::storage) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Removes the event of this line of a log, if it is there: the same one, or else one of the same time that was
     /// written by another program.
-    pub(in crate::storage) fn take(&mut self, line: &RawJson) {
+    pub(super) fn take(&mut self, line: &RawJson) {
+        if self.is_ended || self.rows.is_empty() {
+            return;
+        }
         let Ok(event) = LoggedEvent::of(line) else { return };
-        let at = self.rows.iter().position(|(posted, _)| posted.is(&event));
-        let at = at.or_else(|| self.rows.iter().position(|(posted, _)| posted.is_in_other_log(&event)));
+        let at = self.rows.iter().position(|posted| posted.event.is(&event));
+        let at = at.or_else(|| self.rows.iter().position(|posted| posted.event.is_in_other_log(&event)));
         if let Some(at) = at {
             self.rows.remove(at);
         }
     }
+}
 
-    /// The lines that are left, from which this is emptied.
-    pub(in crate::storage) fn drain(&mut self) -> Vec<RawJson> {
-        self.rows.drain(..).map(|(_, line)| line).collect()
-    }
+/// The host of a session of which only events were posted, until its machine sends it.
+///
+/// # Errors
+///
+/// None: the name is valid.
+pub(in crate::storage) fn unknown_host() -> Result<HostId> {
+    HostId::new(UNKNOWN_HOST)
+}
+
+/// Whether this host is only that of posted events.
+pub(in crate::storage) fn is_unknown(host: &HostId) -> bool {
+    host.as_str() == UNKNOWN_HOST
 }
