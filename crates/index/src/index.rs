@@ -392,11 +392,11 @@ fn all_texts_of(query: &VectorQuery) -> TextQuery {
     TextQuery { scope, filter, content_types, terms, weights, required, phrases, tools, limit: usize::MAX }
 }
 
-/// The notice of an answer for users.
+/// The notice of an answer for users. It says not how many rows there are: most may be of sessions that the caller may not see.
 fn notice<P: IndexPart>(view: &PartView<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
     match (&view.reason, rebuilt) {
         (Some(reason), _) if tail_rows > 0 => {
-            Some(format!("{reason}: {tail_rows} {} were searched without it, which is slower", P::ROWS))
+            Some(format!("{reason}: {} were searched without it, which is slower", P::ROWS))
         }
         (None, Some(reason)) => Some(format!("{reason}: it was rebuilt")),
         _ => None,
