@@ -107,6 +107,10 @@ impl<K: Clone + Eq + Hash> TakenSlot<K> {
 
 impl<K: Clone + Eq + Hash> Drop for TakenSlot<K> {
     fn drop(&mut self) {
+        // One that got no place frees none. Those who wait would look again, find none, and never rest.
+        if self.count == 0 {
+            return;
+        }
         let mut taken = self.slots.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = taken.get_mut(&self.key) {
             *count -= self.count;
