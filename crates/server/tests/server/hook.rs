@@ -23,10 +23,11 @@ async fn post(server: &Running, event: &str, data: &Value) -> Reply {
     server.ana("POST", "/events").json(&body).send().await
 }
 
-/// The line that the hook writes to its log: in ASCII, and its members in order.
+/// The line that the hook writes to its log: in ASCII, and its members in its order.
 fn logged(event: &str, data: &Value) -> String {
-    let line = json!({"data": data, "event": event, "timestamp": data["timestamp"]});
-    line.to_string().replace('é', "\\u00e9")
+    let (event, timestamp) = (json!(event), &data["timestamp"]);
+    let data = data.to_string().replace('é', "\\u00e9");
+    format!(r#"{{"event": {event}, "timestamp": {timestamp}, "workspace": "-srv-shop", "data": {data}}}"#)
 }
 
 /// A store with these lines as the log of the session, which pushes to the server.
@@ -143,5 +144,53 @@ async fn posted_events_that_the_log_lacks_are_kept() {
     let log = logged("session:start", &data(9)).into_bytes();
     let put = server.ana("PUT", "/v1/sessions/s1/events?from=0&whole");
     put.body("application/jsonl", log).send().await.ok();
-    assert_eq!((events(&server).await.len(), superseded(&server).await), (1, 3));
+    assert_eq!(events(&server).await, ["session:start", "tool:pre", "tool:pre", "tool:pre"]);
+    assert_eq!(superseded(&server).await, 0);
+    // The log has the second one, and one of its lines is broken.
+    let (first, second) = (logged("session:start", &data(9)), logged("tool:pre", &data(2)));
+    let half = logged("tool:pre", &data(1)).split_off(20);
+    let log = [first, half, second].join("\n").into_bytes();
+    let put = server.ana("PUT", "/v1/sessions/s1/events?from=0&whole");
+    put.body("application/jsonl", log).send().await.ok();
+    assert_eq!((events(&server).await.len(), superseded(&server).await), (4, 0));
+    for at in 1..4 {
+        assert_eq!(post(&server, "tool:pre", &data(at)).await.json()["status"], "duplicate");
+    }
+}
+
+/// Events of the same name that follow each other within half a second, before and after their log came.
+#[tokio::test]
+async fn new_events_are_not_those_of_the_log_before() {
+    let (server, laptop) = (Running::start().await, laptop());
+    let data = |at: u32| {
+        let ts = format!("2026-01-05T08:00:00.{:03}+00:00", at * 50);
+        json!({"session_id": "s1", "timestamp": ts, "n": at, "size": 1e22, "text": "é"})
+    };
+    let log: Vec<String> = (0..8).map(|at| logged("tool:pre", &data(at)).replace("1e22", "1e+22")).collect();
+    push(&laptop, &server, &log[..3]).await;
+    for at in 3..8 {
+        assert_eq!(post(&server, "tool:pre", &data(at)).await.json()["status"], "queued");
+    }
+    for at in 0..8 {
+        assert_eq!(post(&server, "tool:pre", &data(at)).await.json()["status"], "duplicate");
+    }
+    push(&laptop, &server, &log).await;
+    assert_eq!((events(&server).await.len(), superseded(&server).await), (8, 0));
+}
+
+#[tokio::test]
+async fn the_machine_replaces_the_unknown_host() {
+    let (server, laptop) = (Running::start().await, laptop());
+    let session = async || {
+        let session = server.get("/v1/sessions/s1").await.ok();
+        ["host_id", "project_slug"].map(|field| session["session"][field].as_str().unwrap().to_owned())
+    };
+    post(&server, "tool:pre", &data(9)).await;
+    assert_eq!(session().await, ["unknown", "-srv-shop"]);
+    // The log is behind.
+    push(&laptop, &server, &[logged("session:start", &data(1))]).await;
+    assert_eq!(session().await, ["laptop", "-srv-shop"]);
+    post(&server, "tool:post", &data(10)).await;
+    assert_eq!(session().await, ["laptop", "-srv-shop"]);
+    assert_eq!(events(&server).await, ["session:start", "tool:pre", "tool:post"]);
 }

@@ -11,6 +11,7 @@ mod faults;
 mod fixture;
 mod hosts;
 mod metadata;
+mod posted;
 mod random_edits;
 mod refresh;
 mod repositories;
