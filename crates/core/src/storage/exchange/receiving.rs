@@ -20,8 +20,8 @@ use crate::{
         },
         deleted::DeletedSessions,
         ingest::{
-            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows,
-            Remaining, SessionIngest, is_unknown,
+            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining,
+            SessionIngest, is_unknown,
         },
         session_rows::changing,
         store::{Ingestion, StoreContext},
