@@ -30,7 +30,9 @@ fn logged(number: u32) -> String {
 /// The line of Amplifier's own log.
 fn of_amplifier(number: u32) -> String {
     let ts = timestamp(number).replace("+00:00", "001+00:00");
-    json!({"ts": ts, "lvl": "INFO", "event": "tool:pre", "session_id": "s", "data": {"n": number}}).to_string() + "\n"
+    json!({"ts": ts, "lvl": "INFO", "event": "tool:pre", "session_id": "s", "data": {"n": number}})
+        .to_string()
+        + "\n"
 }
 
 fn log(numbers: impl IntoIterator<Item = u32>) -> String {
@@ -120,7 +122,8 @@ async fn an_event_whose_line_is_skipped_stays_posted() {
     let report = fixture.sync().await;
     assert_eq!((report.skipped_count, report.events.superseded), (1, 0), "{report:?}");
     let events = fixture.events("s").await;
-    let numbers = events.iter().map(|line| line.raw.as_ref().unwrap().parse_object().unwrap()["data"]["n"].clone());
+    let numbers =
+        events.iter().map(|line| line.raw.as_ref().unwrap().parse_object().unwrap()["data"]["n"].clone());
     assert_eq!(numbers.collect::<Vec<_>>(), [0, 2, 3, 1]);
     assert_eq!(fixture.post(1).await, PostResult::Known);
     folder.append(LOG, log(4..6)).unwrap();
