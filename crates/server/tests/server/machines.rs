@@ -20,8 +20,8 @@ fn remote(server: &Running) -> HttpStore {
 }
 
 async fn push(from: &SessionStorage, server: &Running) -> PushReport {
-    let (target, options) = (remote(server), PushOptions::new(user("ana")));
-    let report = from.exchange().push(&target, &options, &|_| {}).await.unwrap();
+    let (to, options) = (remote(server), PushOptions::new(user("ana")));
+    let report = from.exchange().push(&to, &options, &|_| {}).await.unwrap();
     assert!(report.failed.is_empty(), "{report:?}");
     report
 }
