@@ -60,7 +60,8 @@ async fn rows(of: &SessionStorage, target: &IngestTarget) -> Vec<String> {
 /// The rows and the superseded lines.
 async fn all_lines(of: &SessionStorage, target: &IngestTarget) -> BTreeSet<String> {
     let mut all: BTreeSet<String> = rows(of, target).await.into_iter().collect();
-    let query = SupersededQuery::new(Scope::User(target.key.user_id.clone()));
+    let query = SupersededQuery::new(Scope::User(target.key.user_id.clone()))
+        .with_filter(SessionFilter::default().with_session(target.key.session_id.clone()));
     let mut pages = of.superseded().superseded_lines(query);
     while let Some(page) = pages.next().await.unwrap() {
         all.extend(page.into_iter().map(|line| line.raw.to_text().to_string()));
