@@ -1,11 +1,11 @@
 //! Short forms of session ids.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use amplifier_session_core::model::{Event, SessionId};
 
-/// The short form of each id.
-pub type ShortIds = HashMap<SessionId, String>;
+/// The short form of each id, in the order of ids: answers that are the same have the same bytes.
+pub type ShortIds = BTreeMap<SessionId, String>;
 
 /// The short form of `id`, which the library accepts in place of the id.
 #[must_use]

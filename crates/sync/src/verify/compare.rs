@@ -194,7 +194,8 @@ impl<'a> Comparison<'a> {
             rows => rows?,
         };
         // Those that were posted are not in the log, or not yet.
-        rows.truncate(self.stored.events_of_logs() as usize);
+        let posted = self.stored.session.event_count.saturating_sub(self.stored.events_of_logs());
+        rows.truncate(rows.len().saturating_sub(posted as usize));
         let Some((first, second)) = logs.pair() else {
             return self.log(RowKind::Event, vec![(file, None)], 0, rows).await;
         };

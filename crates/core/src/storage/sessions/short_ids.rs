@@ -1,6 +1,6 @@
 //! Short, unique forms of session ids.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::{
     KnownPart, Result, Scope, backend::SessionName, model::SessionId, storage::store::SessionCatalog,
@@ -23,10 +23,10 @@ impl SessionCatalog<'_> {
         self,
         scope: &Scope,
         ids: impl IntoIterator<Item = &'a SessionId>,
-    ) -> Result<HashMap<SessionId, String>> {
+    ) -> Result<BTreeMap<SessionId, String>> {
         let ids: BTreeSet<&SessionId> = ids.into_iter().collect();
         if ids.is_empty() {
-            return Ok(HashMap::new());
+            return Ok(BTreeMap::new());
         }
         let names = self.store.backend.session_names(scope).await?;
         let mut names = Names::new(&names, &ids);
