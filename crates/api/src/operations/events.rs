@@ -181,7 +181,12 @@ pub struct EventReader {
 #[derive(Debug)]
 enum UnreadEvents {
     /// They are in a store.
-    Stored { storage: SessionStorage, events: vec::IntoIter<Event>, short_ids: ShortIds, with_lines: bool },
+    Stored {
+        storage: Box<SessionStorage>,
+        events: vec::IntoIter<Event>,
+        short_ids: ShortIds,
+        with_lines: bool,
+    },
     /// They are in an answer.
     Answered(vec::IntoIter<EventView>),
 }
@@ -290,7 +295,8 @@ impl Api<'_> {
             damaged,
             incomplete: Vec::new(),
         };
-        let (storage, events, with_lines) = (self.storage.clone(), events.into_iter(), request.full);
+        let (storage, events, with_lines) =
+            (Box::new(self.storage.clone()), events.into_iter(), request.full);
         let events = UnreadEvents::Stored { storage, events, short_ids, with_lines };
         Ok(ApiAnswer { response: EventReader { events, end }, notices })
     }
