@@ -60,6 +60,8 @@ async def check_churn(served, minutes):
     async def phase(seconds):
         until = time.perf_counter() + seconds
         await asyncio.gather(write(until), tokens(until), *(come_and_go(served, one, until) for one in kept))
+        # The server closes connections that are idle for 10 s.
+        producer.client.close()
         # At rest: threads that have nothing to do end after 10 s, and caches grow with what is stored.
         await asyncio.sleep(15)
         return served.memory(), served.descriptors(), served.threads()
