@@ -87,7 +87,7 @@ impl AnswerMeter {
             return Ok(());
         }
         let most = self.memory.most_of_token;
-        // What was free until now counts too.
+        // The bytes of a small answer are free. Once the answer grows larger, they count as well.
         let is_there = match &mut used.place {
             Some(place) => place.grow(bytes, most),
             none => {

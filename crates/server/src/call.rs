@@ -331,7 +331,7 @@ impl HttpCall {
     /// From now on, masks secrets in the caller's own sessions too.
     pub(crate) fn mask_all(&mut self) -> Result<(), HttpProblem> {
         if self.route.right != AccessRight::Read {
-            // What was masked could be written back.
+            // Otherwise, a client could write masked text back to the store.
             return Err(HttpProblem::of_parameter("masked", "only what is read can be masked"));
         }
         self.storage = self.storage.clone().with_masked_reads();

@@ -1,5 +1,5 @@
-//! Places of which there are only so many, in all and for each key: connections by address; readers, bodies, exports and
-//! memory by token.
+//! Limits on how many places are taken at the same time, both overall and per key: connections per address; readers, bodies,
+//! exports and memory per token.
 
 use std::{
     collections::HashMap,

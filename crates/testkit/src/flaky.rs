@@ -248,7 +248,7 @@ struct State {
     /// The number of calls of any operation until the failing one.
     planned_any: Option<usize>,
     broken: HashMap<Operation, ErrorKind>,
-    /// What another process writes before the next deletion.
+    /// A write by another process, made just before the next deletion.
     meanwhile: Option<SessionChange>,
 }
 

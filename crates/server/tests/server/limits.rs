@@ -1,4 +1,4 @@
-//! What one token can't do to the others.
+//! Limits that keep one token from taking what others need.
 
 use std::time::Duration;
 

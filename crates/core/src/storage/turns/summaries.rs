@@ -105,7 +105,7 @@ impl StoredTurns<'_> {
             let count = summaries.len() as u64;
             let mut new: Vec<TurnSummary> = summaries.into_values().filter(is_new).collect();
             for summary in &mut new {
-                // The one before may be from a machine whose clock is ahead. What a person sets is newer nevertheless.
+                // The previous summary may come from a machine whose clock is ahead. The one a person sets now still wins.
                 if let Some(known) = stored.get(&summary.user_sequence) {
                     let after = Timestamp::from_micros(known.set_at.as_micros().saturating_add(1));
                     summary.set_at = summary.set_at.max(after);
