@@ -53,15 +53,19 @@ impl EventLines {
 }
 
 impl EventLines {
-    /// How many events of a page fit into `max_bytes`.
-    fn fitting(&self, page: &[Event]) -> usize {
-        let Some(most) = self.max_bytes else { return page.len() };
-        let mut bytes = 0_u64;
+    /// How many events of a page fit into `max_bytes` after `taken` bytes, to which it adds theirs. The first event always
+    /// fits.
+    fn fitting(&self, page: &[Event], taken: &mut u64) -> usize {
+        let most = self.max_bytes.unwrap_or(u64::MAX);
         let fit = page.iter().take_while(|event| {
-            bytes = bytes.saturating_add(event.data_size_bytes);
-            bytes <= most
+            let bytes = taken.saturating_add(event.data_size_bytes);
+            let fits = *taken == 0 || bytes <= most;
+            if fits {
+                *taken = bytes;
+            }
+            fits
         });
-        fit.count().max(1)
+        fit.count()
     }
 
     /// The approximate size of these events in memory.
@@ -156,13 +160,13 @@ impl RowReading<'_> {
         let lines = EventLines { max_bytes, ..lines };
         let mut found: Readable<EventLine> = Readable::default();
         let mut start = lines.after_sequence.map_or(0, |sequence| sequence.saturating_add(1));
-        while found.rows.len() < lines.limit {
+        let (mut taken, mut is_full) = (0, false);
+        while found.rows.len() < lines.limit && !is_full {
             let range = SequenceRange { start, limit: lines.limit - found.rows.len() };
-            if lines.max_bytes.is_some() && !found.rows.is_empty() {
-                break;
-            }
             let mut page: Vec<Event> = self.store.readable_page(&key, range, &mut found.damaged).await?;
-            page.truncate(lines.fitting(&page));
+            let fitting = lines.fitting(&page, &mut taken);
+            is_full = fitting < page.len();
+            page.truncate(fitting);
             let Some(last) = page.last() else { break };
             start = last.sequence.saturating_add(1);
             self.store.count_read(lines.bytes(&page))?;

@@ -160,6 +160,25 @@ async fn posted_events_that_the_log_lacks_are_kept() {
 
 /// Events of the same name that follow each other within half a second, before and after their log came.
 #[tokio::test]
+async fn new_events_are_not_those_of_the_log_before() {
+    let (server, laptop) = (Running::start().await, laptop());
+    let data = |at: u32| {
+        let ts = format!("2026-01-05T08:00:00.{:03}+00:00", at * 50);
+        json!({"session_id": "s1", "timestamp": ts, "n": at, "size": 1e22, "text": "é"})
+    };
+    let log: Vec<String> = (0..8).map(|at| logged("tool:pre", &data(at)).replace("1e22", "1e+22")).collect();
+    push(&laptop, &server, &log[..3]).await;
+    for at in 3..8 {
+        assert_eq!(post(&server, "tool:pre", &data(at)).await.json()["status"], "queued");
+    }
+    for at in 0..8 {
+        assert_eq!(post(&server, "tool:pre", &data(at)).await.json()["status"], "duplicate");
+    }
+    push(&laptop, &server, &log).await;
+    assert_eq!((events(&server).await.len(), superseded(&server).await), (8, 0));
+}
+
+#[tokio::test]
 async fn the_machine_replaces_the_unknown_host() {
     let (server, laptop) = (Running::start().await, laptop());
     let session = async || {
