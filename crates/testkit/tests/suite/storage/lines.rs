@@ -7,6 +7,7 @@ on_both_stores![
     a_gap_is_refused,
     a_bad_line_is_named_and_nothing_is_stored,
     rows_are_read_in_pages,
+    events_end_at_a_number_of_bytes,
     a_missing_time_is_estimated_once,
     messages_and_events_are_independent,
 ];
@@ -135,6 +136,22 @@ async fn rows_are_read_in_pages(store: Store) {
             assert!(events.iter().all(|event| event.raw.is_some() == payload));
             assert!(payload || store.backend.calls(Operation::EventPayloads) == 0);
         }
+    }
+}
+
+/// Events are read up to a number of bytes, whatever the page size of the store, and at least one.
+async fn events_end_at_a_number_of_bytes(store: Store) {
+    store.sync_events(&target("s"), events(40)).await;
+    let session = target("s").key.session_id;
+    let read = async |most: Option<u64>| {
+        let lines = EventLines::default().with_limit(100).with_payload(true).with_max_bytes(most);
+        store.storage.reading().get_event_lines(&ana(), &session, lines).await.unwrap()
+    };
+    let sizes: Vec<u64> = read(None).await.iter().map(|line| line.event.data_size_bytes).collect();
+    for count in [1, 8, 30, 40] {
+        let bytes: u64 = sizes.iter().take(count).sum();
+        assert_eq!(read(Some(bytes)).await.len(), count);
+        assert_eq!(read(Some(bytes - 1)).await.len(), (count - 1).max(1));
     }
 }
 
