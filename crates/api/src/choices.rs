@@ -8,7 +8,7 @@ const SYNONYMS: [(&str, &str); 4] = [
     ("event", "event_type"),
 ];
 
-/// The one of `values` that a person means by `typed`. Case does not matter, and `-` is the same as `_`: the command line
+/// The value among `values` that `typed` names. Case does not matter, and `-` is the same as `_`: the command line
 /// has `full-text`, and JSON `full_text`.
 #[must_use]
 pub fn typed_choice<'a>(values: &[&'a str], typed: &str) -> Option<&'a str> {

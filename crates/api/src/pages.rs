@@ -32,7 +32,7 @@ impl GrowingPage<'_> {
         self.bytes += bytes;
     }
 
-    /// Whether no more lines belong into the page.
+    /// Whether the page is full.
     pub(crate) fn is_full(&self) -> bool {
         self.meter.is_some_and(|meter| self.bytes >= meter.page_bytes())
     }

@@ -392,7 +392,8 @@ fn all_texts_of(query: &VectorQuery) -> TextQuery {
     TextQuery { scope, filter, content_types, terms, weights, required, phrases, tools, limit: usize::MAX }
 }
 
-/// The notice of an answer for users. It says not how many rows there are: most may be of sessions that the caller may not see.
+/// The notice of an answer for users. It does not say how many rows there are, because most may belong to sessions that the
+/// caller may not see.
 fn notice<P: IndexPart>(view: &PartView<P>, rebuilt: Option<String>, tail_rows: u64) -> Option<String> {
     match (&view.reason, rebuilt) {
         (Some(reason), _) if tail_rows > 0 => {

@@ -15,7 +15,7 @@ use crate::{
     slots::{Slots, TakenSlot},
 };
 
-/// The size of a small answer, which takes no place: whatever others do, small answers go on.
+/// The size up to which an answer takes no place, so that small answers are sent whatever others do.
 const SMALL: usize = 1 << 20;
 
 /// The memory for all answers.

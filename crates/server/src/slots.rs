@@ -33,11 +33,11 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     }
 
     /// Takes `count` places, and waits until they are free. Waiting takes none, so those who wait for places of their own
-    /// key stop nobody else. More than there can ever be are as good as all.
+    /// key stop nobody else. A count above the maximum is treated as the maximum.
     pub(crate) async fn wait(&self, key: K, count: usize, most_of_key: usize) -> TakenSlot<K> {
         let count = count.min(most_of_key).min(self.0.most);
         loop {
-            // Made before the look, so that no place is freed between both.
+            // Created before the check, so that no freed place is missed.
             let freed = self.0.freed.notified();
             if let Some(slot) = self.take(key.clone(), count, most_of_key) {
                 return slot;
@@ -54,7 +54,7 @@ impl<K: Clone + Eq + Hash> Slots<K> {
     /// Waits until all places are free.
     pub(crate) async fn all_free(&self) {
         loop {
-            // Made before the look, so that no place is freed between both.
+            // Created before the check, so that no freed place is missed.
             let freed = self.0.freed.notified();
             if self.are_free() {
                 return;
@@ -107,7 +107,7 @@ impl<K: Clone + Eq + Hash> TakenSlot<K> {
 
 impl<K: Clone + Eq + Hash> Drop for TakenSlot<K> {
     fn drop(&mut self) {
-        // One that got no place frees none. Those who wait would look again, find none, and never rest.
+        // A failed attempt frees nothing, so it must not wake the waiters: each would check again at once, without end.
         if self.count == 0 {
             return;
         }
@@ -152,7 +152,7 @@ mod tests {
         assert!(slots.wait("ben", 2, 3).now_or_never().is_some());
         drop(of_ana);
         assert!(waiting.now_or_never().is_some());
-        // More than there can be are all of the key.
+        // A count above the maximum means all places of the key.
         assert_eq!(slots.wait("ana", 9, 3).await.count, 3);
     }
 

@@ -61,7 +61,7 @@ pub(crate) fn sent(bytes: Vec<u8>, patience: Duration, held: impl Send + 'static
         let held = held;
         let ends = bytes.chunks(PIECE).map(|piece| Some(Bytes::copy_from_slice(piece))).chain([None]);
         for piece in ends {
-            // Either the client is gone, or it does not read. Then the end is missing, which breaks the connection.
+            // The client is gone, or does not read. The answer then lacks its end, which breaks the connection.
             let Ok(Ok(())) = timeout(patience, sender.send(piece)).await else { break };
         }
         drop((bytes, held));

@@ -91,8 +91,7 @@ fn settings(app: &App, args: ServeArgs) -> Result<ServerSettings, Failure> {
     Ok(settings)
 }
 
-/// Opens the store. It has no priority over other processes: that would be for as long as the server runs, and each write would
-/// wait for it.
+/// Opens the store, without priority over other handles: the server would keep it for as long as it runs, and delay each write.
 async fn open(app: &App) -> Result<SessionStorage, Failure> {
     let options = app.open_options()?.with_embedding(app.embedding()?).with_settings(app.settings()?);
     let storage = with_turns(app.open(&app.store_url()?, options).await?, None);

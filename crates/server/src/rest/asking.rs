@@ -30,7 +30,7 @@ pub(crate) fn answer(mut call: HttpCall) -> Answering {
     })
 }
 
-/// The request, for the time at the caller. Sets what else the call says.
+/// The request. Also sets the caller's time and whatever else the call states.
 fn request(call: &mut HttpCall) -> Result<Value, HttpProblem> {
     let now = call.take_text("now").unwrap_or_default();
     let now: Zoned = now

@@ -88,7 +88,7 @@ async fn an_owner_picks_one_of_several_sessions_with_the_same_id() {
         assert!(text.contains("ben") && !text.contains("carl"), "{path}: {text}");
     }
     assert!(get(&all, "same-1/messages?user=dora").await.ok().to_string().contains("a question of dora"));
-    // Those that the caller may not see, and those that are not there, are the same.
+    // An owner whom the caller may not see looks like one who does not exist.
     for path in ["same-1?user=dora", "own-1?user=carl", "same-1?user=eve", "same-1?user=ben&scope=own"] {
         assert_eq!(get(&visible, path).await.problem(), (404, "session_not_found".to_owned()), "{path}");
     }

@@ -262,7 +262,7 @@ impl Receiving {
         Ok(ended)
     }
 
-    /// The row of the first event that is still one that was posted. `first` is that of the beginning.
+    /// The row of the first event that is still a posted one. `first` is that row at the beginning.
     fn first_posted(&self, first: u32) -> Option<u32> {
         if self.events.is_diverged {
             return Some(first);

@@ -80,7 +80,7 @@ pub struct SessionIngest {
     received: ReceivedRows,
     /// Whether `received` stays right although rows change.
     keeps_received: bool,
-    /// The events that were posted, and that the lines have not had yet.
+    /// Posted events that have not appeared among the lines yet.
     posted: PostedEvents,
 }
 

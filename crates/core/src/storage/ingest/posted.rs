@@ -50,7 +50,7 @@ impl SessionIngest {
         let mut pages = SessionRows::new(&self.store, &self.target.key).stored_events(first);
         while let Some(page) = pages.next().await? {
             for StoredEvent { event, payload } in page {
-                // Without its line, it is not known which event it is.
+                // Only its line tells which event it is.
                 let line = assemble(payload)?;
                 if let Some(event_of_line) = line.and_then(|line| LoggedEvent::of(&line).ok()) {
                     rows.push_back(PostedRow { row: event.sequence, event: event_of_line, line: None });
@@ -80,7 +80,7 @@ impl SessionIngest {
         Ok(())
     }
 
-    /// Ends the events. If the lines have reached those that were posted, writes those again after them that they lack.
+    /// Ends the events. If the lines have reached the posted ones, writes those that they lack again, after the lines.
     pub(super) async fn end_posted(&mut self) -> Result<()> {
         let (Some(first), Some(mut extent)) = (self.posted.first, self.posted.extent.take()) else {
             return Ok(());
@@ -124,7 +124,7 @@ impl SessionIngest {
 }
 
 impl StoredSession {
-    /// The number of its events without the last ones that a program posted, and that no log has replaced yet.
+    /// The number of its events, not counting the posted ones at the end that no log has replaced yet.
     #[must_use]
     pub fn events_of_logs(&self) -> u32 {
         let count = self.session.event_count;
@@ -132,7 +132,7 @@ impl StoredSession {
     }
 }
 
-/// Posted events that no line has had yet.
+/// Posted events that have not appeared among the lines yet.
 #[derive(Debug, Default)]
 pub(super) struct PostedEvents {
     /// The row of the first one; `None` if lines are not compared with them.

@@ -47,7 +47,7 @@ impl StoredSecrets<'_> {
     /// `Unsupported` without a redactor; errors of the backend. If it is interrupted, repeating it completes it.
     pub async fn purge_secrets(self, key: &SessionKey, lines: &[Digest]) -> Result<u64> {
         self.redactor()?;
-        // Once is enough: lines that are written from now on are others, or have the same secrets.
+        // Comparing once is enough: lines written from now on are either other lines, or have the same secrets.
         if let Some(stored) = self.store.backend.get_session(key).await? {
             self.store.check_unchanged(&stored.session)?;
         }

@@ -100,7 +100,7 @@ fn session<W: Writer>(writer: &mut W, change: &SessionChange) -> Result<Version>
     Ok(version(revision))
 }
 
-/// The version of a session that a write with this revision has changed last.
+/// The version of a session that was last changed by the write with this revision.
 pub(super) fn version(revision: i64) -> Version {
     Version(revision.to_string())
 }
