@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The steps from an empty schema to the current tables. Published steps do not change.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../migrations/0001_tables.sql"),
     include_str!("../migrations/0002_text_index.sql"),
     include_str!("../migrations/0003_turns.sql"),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../migrations/0007_repositories.sql"),
     include_str!("../migrations/0008_places.sql"),
     include_str!("../migrations/0009_changes.sql"),
+    include_str!("../migrations/0010_terms.sql"),
 ];
 
 /// Creates `schema_meta`.

@@ -97,7 +97,8 @@ pub async fn scores_after_a_deletion_are_those_of_the_other_sessions(store: Stor
     let mut texts = |count: usize| -> Vec<Line> {
         (0..count).map(|n| lines::user(&random.words(20 + 7 * n, 60))).collect()
     };
-    let (kept, gone) = (texts(30), texts(40));
+    let owners = ["ana", "eve"];
+    let session = |owner: &str, name: &str| target_of(owner, "shop", name);
     let candidates = async || {
         let mut found = Vec::new();
         for text in ["word1", "word2 word3 word59", "word7 word12"] {
@@ -106,13 +107,19 @@ pub async fn scores_after_a_deletion_are_those_of_the_other_sessions(store: Stor
         }
         found
     };
-    store.sync_text(&target("kept"), kept).await;
+    for owner in owners {
+        store.sync_text(&session(owner, "kept"), texts(30)).await;
+    }
     store.storage.update_index().await.unwrap();
     let expected = candidates().await;
-    store.sync_text(&target("gone"), gone).await;
+    for owner in owners {
+        store.sync_text(&session(owner, "gone"), texts(40)).await;
+    }
     store.storage.update_index().await.unwrap();
     assert_ne!(candidates().await.len(), expected.len());
-    store.backend.delete_session(&target("gone").key).await.unwrap();
+    for owner in owners {
+        store.backend.delete_session(&session(owner, "gone").key).await.unwrap();
+    }
     for _ in 0..2 {
         let found = candidates().await;
         assert_eq!(found.len(), expected.len());

@@ -14,6 +14,7 @@
 //! | `block.rs` | the form of a block |
 //! | `new.rs` | the block of new messages |
 //! | `search.rs` | searches |
+//! | `statistics.rs` | counts of texts and terms, for the ranking |
 //! | `newest.rs` | the newest messages that match; which messages use tools |
 //! | `removed.rs` | removed messages that blocks still have |
 //! | `terms.rs` | finding terms by patterns |
@@ -26,6 +27,7 @@ mod new;
 mod newest;
 mod removed;
 mod search;
+mod statistics;
 mod terms;
 mod update;
 

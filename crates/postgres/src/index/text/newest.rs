@@ -50,7 +50,7 @@ fn matching(reader: &PgReader<'_>, query: &TextQuery) -> Result<BTreeSet<i64>> {
         }
         return Ok(keys);
     }
-    let lists = lists(reader, query, &removed)?;
+    let lists = lists(reader, query)?;
     each_match(query, lists, &removed, &mut |text, _| {
         keys.insert(text.key());
     })?;

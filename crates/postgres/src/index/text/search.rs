@@ -18,12 +18,12 @@ use amplifier_session_sql::{Columns, Query, Reader as _, is_one_of, number};
 use tokio_postgres::types::Type;
 
 use super::{
-    block::{Posting, PostingsReader, TextKey, stored_term},
+    block::{Posting, PostingsReader, TextKey},
     newest::users_of_tools,
     removed::RemovedKeys,
+    statistics::{StoredTerms, statistics},
 };
 use crate::{
-    columns::PgRow,
     connection::{Parameter, PgReader},
     index::in_scope_of,
 };
@@ -39,38 +39,10 @@ pub(super) const LOOKED_UP: usize = 8_192;
 /// The best texts for a query. `reader` reads one snapshot.
 pub(crate) fn candidates(reader: &PgReader<'_>, query: &TextQuery) -> Result<Candidates<TextCandidate>> {
     let removed = RemovedKeys::read(reader, OPERATION)?;
-    let mut statistics = query.no_statistics();
-    count_texts(reader, &removed, &mut statistics)?;
-    let lists = lists(reader, query, &removed)?;
-    for list in &lists {
-        if let Some(known) = statistics.document_frequency.get_mut(list.term) {
-            *known += list.texts(&removed)?;
-        }
-    }
-    let scored = scored(query, &statistics, lists, &removed)?;
+    let statistics = statistics(reader, query, &removed)?;
+    let scored = scored(query, &statistics, lists(reader, query)?, &removed)?;
     let items = in_scope(reader, query, scored)?;
     Ok(Candidates::new(items).with_statistics(statistics))
-}
-
-/// Counts the texts of the store and their tokens.
-fn count_texts(
-    reader: &PgReader<'_>,
-    removed: &RemovedKeys,
-    statistics: &mut CollectionStatistics,
-) -> Result<()> {
-    let sql =
-        "SELECT coalesce(sum(text_count), 0)::bigint, coalesce(sum(token_count), 0)::bigint FROM text_blocks";
-    for row in reader.query(OPERATION, sql, &[])? {
-        statistics.documents = number(&PgRow(&row), 0)?;
-        statistics.tokens = number(&PgRow(&row), 1)?;
-    }
-    for block in removed.blocks(reader, OPERATION)? {
-        for (_, length) in block.texts.iter().filter(|(text, _)| removed.have(*text)) {
-            statistics.documents = statistics.documents.saturating_sub(1);
-            statistics.tokens = statistics.tokens.saturating_sub((*length).into());
-        }
-    }
-    Ok(())
 }
 
 /// The texts of a block that contain a term.
@@ -79,70 +51,38 @@ pub(super) struct TermList {
     block: i64,
     /// The position of the term in the query.
     term: usize,
-    /// The number of texts, of which some may be removed.
-    text_count: u64,
-    /// Whether the scope may have texts of the block. If not, they are only counted.
-    is_in_scope: bool,
-    /// The postings. Absent if they are only counted and none is removed.
-    data: Option<Vec<u8>>,
+    /// The postings, of which some may be removed.
+    data: Vec<u8>,
     /// Whether the term is in a phrase.
     is_in_phrase: bool,
     /// The places of the postings; empty if they are not needed, or unknown.
     places: Vec<u8>,
 }
 
-impl TermList {
-    /// The number of texts that are not removed.
-    fn texts(&self, removed: &RemovedKeys) -> Result<u64> {
-        let Some(data) = self.data.as_ref().filter(|_| !removed.keys.is_empty()) else {
-            return Ok(self.text_count);
-        };
-        let mut texts = 0;
-        for posting in PostingsReader::of(data, &[]) {
-            texts += u64::from(!removed.have(posting?.text));
-        }
-        Ok(texts)
-    }
-}
-
-/// The lists of the terms of a query in all blocks.
-pub(super) fn lists(
-    reader: &PgReader<'_>,
-    query: &TextQuery,
-    removed: &RemovedKeys,
-) -> Result<Vec<TermList>> {
-    let stored: Vec<String> = query.terms.iter().map(|term| stored_term(term).into_owned()).collect();
-    let positions: HashMap<&str, usize> =
-        stored.iter().enumerate().map(|(at, term)| (term.as_str(), at)).collect();
+/// The lists of the terms of a query in all blocks of which the scope may have texts.
+pub(super) fn lists(reader: &PgReader<'_>, query: &TextQuery) -> Result<Vec<TermList>> {
+    let stored = StoredTerms::of(query);
     let user = match &query.scope {
         Scope::User(user) => Some(user.as_str()),
         _ => None,
     };
-    // What others have is only counted, and for that it is read only if some of it was removed.
-    let only = user.filter(|_| removed.keys.is_empty());
     let in_phrases = query.terms_of_phrases();
-    let placed: Vec<&String> = in_phrases.iter().filter_map(|term| stored.get(*term)).collect();
-    let sql = "SELECT p.block, p.term, p.text_count, p.user_id,
-            $2::text IS NULL OR p.user_id = $2,
-            CASE WHEN $2::text IS NULL OR p.user_id = $2 THEN p.data END,
-            CASE WHEN ($2::text IS NULL OR p.user_id = $2) AND p.term = ANY($3) THEN p.places ELSE '' END
+    let placed: Vec<&String> = in_phrases.iter().filter_map(|term| stored.terms.get(*term)).collect();
+    let sql = "SELECT p.block, p.term, p.data, CASE WHEN p.term = ANY($3) THEN p.places ELSE '' END
         FROM text_blocks b JOIN postings p ON p.user_id = b.user_id AND p.block = b.block
-        WHERE p.term = ANY($1)";
+        WHERE p.term = ANY($1) AND ($2::text IS NULL OR b.user_id = $2)";
     let list = |row: &dyn Columns| {
-        let Some(term) = positions.get(row.text_ref(1)?).copied() else { return Ok(None) };
-        let owner = row.text_ref(3)?;
+        let Some(term) = stored.position(row.text_ref(1)?) else { return Ok(None) };
         Ok(Some(TermList {
             block: row.integer(0)?,
             term,
-            text_count: number(row, 2)?,
-            is_in_scope: user.is_none_or(|user| user == owner),
-            data: row.flag(4)?.then(|| row.bytes(5)).transpose()?,
+            data: row.bytes(2)?,
             is_in_phrase: in_phrases.contains(&term),
-            places: row.bytes(6)?,
+            places: row.bytes(3)?,
         }))
     };
     let values: [Parameter<'_>; 3] =
-        [(&stored, Type::TEXT_ARRAY), (&only, Type::TEXT), (&placed, Type::TEXT_ARRAY)];
+        [(&stored.terms, Type::TEXT_ARRAY), (&user, Type::TEXT), (&placed, Type::TEXT_ARRAY)];
     let found = reader.query_decoded(OPERATION, sql, &values, list)?;
     Ok(found.into_iter().flatten().collect())
 }
@@ -190,7 +130,6 @@ pub(super) fn each_match(
     removed: &RemovedKeys,
     each: &mut dyn FnMut(TextKey, &DocumentTerms),
 ) -> Result<()> {
-    lists.retain(|list| list.is_in_scope);
     lists.sort_by_key(|list| list.block);
     // A text is in one block.
     for of_block in lists.chunk_by(|a, b| a.block == b.block) {
@@ -230,7 +169,7 @@ impl<'a> Merged<'a> {
             is_unplaced: false,
         };
         for list in lists {
-            let mut postings = PostingsReader::of(list.data.as_deref().unwrap_or_default(), &list.places);
+            let mut postings = PostingsReader::of(&list.data, &list.places);
             if let Some(first) = postings.next().transpose()? {
                 merged.lists.push((list, first, postings));
             }

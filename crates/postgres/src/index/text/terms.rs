@@ -29,10 +29,9 @@ pub(crate) fn terms(
 
 /// The terms that may match a pattern, with the number of texts that contain them.
 fn matching(reader: &PgReader<'_>, pattern: &TermPattern) -> Result<Vec<(String, u64)>> {
-    let select = "SELECT p.term, sum(p.text_count)::bigint
-        FROM text_blocks b JOIN postings p ON p.user_id = b.user_id AND p.block = b.block WHERE";
+    let select = "SELECT term, sum(text_count)::bigint FROM postings WHERE";
     let one_of = |terms: Vec<String>| {
-        let sql = format!("{select} p.term = ANY($1) GROUP BY 1");
+        let sql = format!("{select} term = ANY($1) GROUP BY term");
         reader.query(OPERATION, &sql, &[(&terms, Type::TEXT_ARRAY)])
     };
     let stored = |term: &String| stored_term(term).into_owned();
@@ -42,7 +41,7 @@ fn matching(reader: &PgReader<'_>, pattern: &TermPattern) -> Result<Vec<(String,
         other => {
             // No character is above the last one of Unicode.
             let (first, last) = (other.beginning().to_owned(), format!("{}{}", other.beginning(), char::MAX));
-            let sql = format!("{select} p.term >= $1 AND p.term <= $2 GROUP BY 1");
+            let sql = format!("{select} term >= $1 AND term <= $2 GROUP BY term");
             reader.query(OPERATION, &sql, &[(&first, Type::TEXT), (&last, Type::TEXT)])?
         }
     };
