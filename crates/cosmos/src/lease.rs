@@ -168,7 +168,7 @@ impl<'a> WriteLease<'a> {
         let files = files.map(Operation::upsert).transpose()?;
         let removal = removal.as_ref().map(Operation::upsert).transpose()?;
         let is_put = self.put(files.into_iter().chain(removal).collect()).await?;
-        self.store.signal.send();
+        self.store.signal.send([&self.document.session.user_id]);
         self.store.totals.clear();
         if !is_put {
             // If the answer was lost, the repetition was rejected.
@@ -198,7 +198,7 @@ impl<'a> WriteLease<'a> {
         operations.push(Operation::upsert(&RemovalDocument::new(&self.document.session))?);
         let is_deleted = self.store.sessions.write(user_id.as_str(), operations).await?.is_some();
         self.store.totals.clear();
-        self.store.signal.send();
+        self.store.signal.send([&user_id]);
         // Otherwise, the answer was lost, and nothing remains to be deleted.
         error::check(is_deleted || self.store.session(&self.document.session.key()).await?.is_none())
     }

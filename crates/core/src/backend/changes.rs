@@ -9,14 +9,14 @@ use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
-    sync::{Mutex, watch},
+    sync::{Mutex, broadcast},
     time::sleep,
 };
 
 use super::Version;
 use crate::{
     Result, Scope,
-    model::{Session, SessionKey},
+    model::{Session, SessionKey, UserId},
 };
 
 /// Reports which sessions changed.
@@ -186,24 +186,41 @@ fn digest_of(scope: &Scope) -> Short {
     short(&parts.unwrap_or_default())
 }
 
+/// The writes that a reader may fall behind before it looks for all of them at once.
+const WRITES_BEHIND: usize = 256;
+
 /// Tells the readers of a handle that it has written. Clones are the same signal.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ChangeSignal {
-    writes: watch::Sender<()>,
+    /// The user whose sessions were written; `None` if it is not known whose.
+    writes: broadcast::Sender<Option<UserId>>,
     /// Held by the reader whose turn it is to look for writes of others.
     turn: Arc<Mutex<()>>,
 }
 
+impl Default for ChangeSignal {
+    fn default() -> Self {
+        Self { writes: broadcast::Sender::new(WRITES_BEHIND), turn: Arc::default() }
+    }
+}
+
 impl ChangeSignal {
-    /// Wakes all readers that wait.
-    pub fn send(&self) {
-        self.writes.send_replace(());
+    /// Wakes the readers that may see sessions of these users.
+    pub fn send<'a>(&self, users: impl IntoIterator<Item = &'a UserId>) {
+        for user in users.into_iter().collect::<BTreeSet<_>>() {
+            self.wake(Some(user.clone()));
+        }
+    }
+
+    fn wake(&self, written: Option<UserId>) {
+        // An error means that nobody waits.
+        let _ = self.writes.send(written);
     }
 
     /// Hints by this signal, and `every` so often because others may have written. `None` if nobody else writes.
     #[must_use]
     pub fn hints(&self, every: Option<Duration>) -> ChangeHints {
-        ChangeHints { signal: self.clone(), writes: self.writes.subscribe(), every }
+        ChangeHints { signal: self.clone(), writes: self.writes.subscribe(), every, is_awaited: false }
     }
 }
 
@@ -213,43 +230,128 @@ impl ChangeSignal {
 #[derive(Debug)]
 pub struct ChangeHints {
     signal: ChangeSignal,
-    writes: watch::Receiver<()>,
+    writes: broadcast::Receiver<Option<UserId>>,
     every: Option<Duration>,
+    /// Whether there was a write in the scope of the reader. It may be visible only after older transactions have ended,
+    /// which are those of other users, so after it every write counts.
+    is_awaited: bool,
 }
 
 impl ChangeHints {
-    /// Waits until there may be changes, but at most for `patience`. Writes of the handle since the last call, or since the
-    /// hints were made, count. Returns whether it is this reader's turn to look for writes of others.
-    pub(super) async fn wait(&mut self, patience: Duration) -> bool {
+    /// Waits until there may be changes in `scope`, but at most for `patience`. Writes of the handle since the last call, or
+    /// since the hints were made, count. Returns whether it is this reader's turn to look for writes of others.
+    pub(super) async fn wait(&mut self, scope: &Scope, patience: Duration) -> bool {
+        let Self { signal, writes, every, is_awaited } = self;
         let turn = async {
-            let Some(every) = self.every else { return pending().await };
-            let _turn = self.signal.turn.lock().await;
-            sleep(every).await;
+            let Some(every) = every else { return pending().await };
+            let _turn = signal.turn.lock().await;
+            sleep(*every).await;
         };
-        tokio::select! {
-            // The handle has the other end.
-            _ = self.writes.changed() => false,
+        let is_turn = tokio::select! {
+            () = next_write(writes, scope, *is_awaited) => {
+                *is_awaited = true;
+                false
+            }
             () = turn => true,
             () = sleep(patience) => false,
-        }
+        };
+        // The reader looks after this, so it needs no other hint of earlier writes.
+        *writes = writes.resubscribe();
+        is_turn
     }
 
     /// Wakes the other readers.
-    pub(super) fn wake_others(&mut self) {
-        self.signal.send();
-        self.writes.mark_unchanged();
+    pub(super) fn wake_others(&self) {
+        self.signal.wake(None);
     }
+}
+
+/// Waits for a write that the reader has to know.
+async fn next_write(writes: &mut broadcast::Receiver<Option<UserId>>, scope: &Scope, any: bool) {
+    loop {
+        match writes.recv().await {
+            Ok(Some(user)) if !any && is_of_another(scope, &user) => {}
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => return,
+            // The handle has the other end.
+            Err(broadcast::error::RecvError::Closed) => return pending().await,
+        }
+    }
+}
+
+/// Whether a scope has no session of a user.
+fn is_of_another(scope: &Scope, user: &UserId) -> bool {
+    matches!(scope, Scope::User(own) if own != user)
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tokio::time::Instant;
 
     use super::*;
-    use crate::{Viewer, model::UserId};
+    use crate::Viewer;
 
     fn viewer() -> Viewer {
         Viewer::new(UserId::new("ana").unwrap())
+    }
+
+    fn user(name: &str) -> UserId {
+        UserId::new(name).unwrap()
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// Whether a write wakes a reader before a minute is over.
+    async fn is_woken(hints: &mut ChangeHints, scope: &Scope) -> bool {
+        let begun = Instant::now();
+        hints.wait(scope, LONG).await;
+        begun.elapsed() < LONG
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_wakes_those_who_may_see_it() {
+        let signal = ChangeSignal::default();
+        for (scope, expected) in
+            [(Scope::User(user("ana")), false), (Scope::Visible(viewer()), true), (Scope::Everyone, true)]
+        {
+            let mut hints = signal.hints(None);
+            signal.send([&user("eve")]);
+            assert_eq!(is_woken(&mut hints, &scope).await, expected, "{scope:?}");
+            signal.send([&user("eve"), &user("ana")]);
+            assert!(is_woken(&mut hints, &scope).await, "{scope:?}");
+        }
+    }
+
+    /// In PostgreSQL, a write is visible when all older transactions have ended.
+    #[tokio::test(start_paused = true)]
+    async fn after_an_own_write_every_write_counts() {
+        let (signal, scope) = (ChangeSignal::default(), Scope::User(user("ana")));
+        let mut hints = signal.hints(None);
+        signal.send([&user("ana")]);
+        assert!(is_woken(&mut hints, &scope).await);
+        signal.send([&user("eve")]);
+        assert!(is_woken(&mut hints, &scope).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_writes_are_one_hint() {
+        let (signal, scope) = (ChangeSignal::default(), Scope::Everyone);
+        let mut hints = signal.hints(None);
+        for _ in 0..2 * WRITES_BEHIND {
+            signal.send([&user("ana")]);
+        }
+        assert!(is_woken(&mut hints, &scope).await);
+        assert!(!is_woken(&mut hints, &scope).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_reader_looks_for_writes_of_others() {
+        let (signal, scope) = (ChangeSignal::default(), Scope::User(user("ana")));
+        let every = Some(Duration::from_millis(100));
+        let (mut first, mut second) = (signal.hints(every), signal.hints(every));
+        assert!(first.wait(&scope, LONG).await);
+        first.wake_others();
+        assert!(!second.wait(&scope, LONG).await);
     }
 
     #[test]

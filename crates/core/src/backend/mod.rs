@@ -197,7 +197,7 @@ pub trait StorageBackendExt: StorageBackend {
                 return Ok(page);
             }
             after = page.cursor;
-            is_turn = hints.wait(left).await;
+            is_turn = hints.wait(scope, left).await;
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) mod write;
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use amplifier_session_core::{Result, backend::ChangeSignal, blocking};
+use amplifier_session_core::{Result, backend::ChangeSignal, blocking, model::UserId};
 
 pub use database::{Connections, Database, Lookups, NewVector, Removed, VectorTarget, Writer};
 pub use derived_index::DerivedIndex;
@@ -62,9 +62,9 @@ impl<D: Database> SqlBackend<D> {
         Self(Arc::new(database), ChangeSignal::default())
     }
 
-    /// Wakes readers that wait for changes.
-    fn wake_readers(&self) {
-        self.1.send();
+    /// Wakes readers that wait for changes of sessions of these users.
+    fn wake_readers<'a>(&self, users: impl IntoIterator<Item = &'a UserId>) {
+        self.1.send(users);
     }
 
     async fn run<T: Send + 'static>(&self, run: impl FnOnce(&D) -> Result<T> + Send + 'static) -> Result<T> {

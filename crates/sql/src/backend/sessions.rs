@@ -1,5 +1,7 @@
 //! Sessions.
 
+use std::collections::BTreeSet;
+
 use amplifier_session_core::{
     ErrorKind, Result, Scope,
     backend::{
@@ -71,8 +73,9 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
 
     async fn write(&self, changes: Vec<SessionChange>) -> Vec<Result<Version>> {
         let (bytes, count) = (changes.iter().map(SessionChange::message_bytes).sum(), changes.len());
+        let users: BTreeSet<UserId> = changes.iter().map(|change| change.session.user_id.clone()).collect();
         let written = self.run(move |database| Ok(write::sessions(database, &changes))).await;
-        self.wake_readers();
+        self.wake_readers(&users);
         match self.0.wrote(bytes).await.and(written) {
             Ok(versions) => versions,
             Err(error) => vec![Err(error); count],
@@ -91,7 +94,7 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
             };
             deleted.push(next);
         }
-        self.wake_readers();
+        self.wake_readers(sessions.iter().map(|session| &session.key.user_id));
         Deletion { deleted, remains: self.0.erase().await }
     }
 
@@ -101,9 +104,9 @@ impl<D: DerivedIndex> Sessions for SqlBackend<D> {
     }
 
     async fn rename_user(&self, from: &UserId, to: &UserId) -> Result<u64> {
-        let (from, to) = (from.clone(), to.clone());
-        let renamed = self.run(move |database| write::rename_user(database, &from, &to)).await;
-        self.wake_readers();
+        let (old, new) = (from.clone(), to.clone());
+        let renamed = self.run(move |database| write::rename_user(database, &old, &new)).await;
+        self.wake_readers([from, to]);
         renamed
     }
 }

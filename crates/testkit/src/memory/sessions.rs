@@ -113,7 +113,7 @@ impl Sessions for MemoryBackend {
         let deleted = std::mem::take(&mut rows.deleted).into_iter();
         rows.deleted =
             deleted.map(|key| if key.user_id == *from { of(to, &key.session_id) } else { key }).collect();
-        self.shared.signal.send();
+        self.shared.signal.send([from, to]);
         Ok(ids.len() as u64)
     }
 }

@@ -48,9 +48,10 @@ impl MemoryBackend {
         let session = rows.sessions.entry(key).or_default();
         session.move_to(&change.session.project_slug);
         let before = session.stored.take();
+        let user = change.session.user_id.clone();
         rows.log.add(change.session.key(), before.as_ref().map(|stored| stored.session.clone()));
         session.stored = Some(merged(before, change, version.clone()));
-        self.shared.signal.send();
+        self.shared.signal.send([&user]);
         Ok(version)
     }
 
@@ -73,7 +74,7 @@ impl MemoryBackend {
         if let Some(stored) = deleted {
             rows.deleted.insert(key.clone());
             rows.log.add(key.clone(), Some(stored.session));
-            self.shared.signal.send();
+            self.shared.signal.send([&key.user_id]);
         }
         Ok(existed)
     }
