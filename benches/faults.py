@@ -43,7 +43,7 @@ async def come_and_go(served, token, until):
 async def check_churn(served, minutes):
     kept = [served.token("ana") for _ in range(8)]
     served.start()
-    producer = Producer(served.port, kept[0], "churn")
+    producer = Producer(served.port, served.token("ana"), "churn")
     # The store does not grow afterwards, so its caches don't either.
     for _ in range(2_000):
         await producer.message()
