@@ -179,7 +179,8 @@ async fn serve_metrics(
     let answer = move || dispatch::answer_metrics(of_request);
     let router = Router::new().route(METRICS, MethodRouter::new().on(MethodFilter::GET, answer));
     let slots = ConnectionSlots::new(MONITORS, MONITORS, |_| false);
-    let connections = AcceptedConnections { router, gate: Arc::new(gate), slots, patience: settings.limits.piece };
+    let connections =
+        AcceptedConnections { router, gate: Arc::new(gate), slots, patience: settings.limits.piece };
     server.first_request_timeout(settings.limits.headers).serve(connections).await.map_err(failed)
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     extent::SessionExtent,
+    posted::EventPosting,
     receiving::{Begun, ReceivedEnd, Receiving},
     wire::{RowDecoder, RowSink},
 };
@@ -355,6 +356,13 @@ impl RowIntake {
             let summaries = std::mem::take(&mut ended.summaries);
             if written.is_ok() {
                 set_newer(&self.store, &ended.key, summaries).await?;
+                let (project, lines) = &ended.posted;
+                for line in lines {
+                    if let Some(posting) = EventPosting::of(&self.store, (&ended.key, project), line.clone())?
+                    {
+                        posting.post().await?;
+                    }
+                }
             }
             self.results.push(match written {
                 Ok(report) => ReceivedSession::ended(&ended, ended.result(&report)),

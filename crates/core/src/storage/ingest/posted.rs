@@ -89,9 +89,10 @@ impl SessionIngest {
         self.events.position.show_hidden();
         let end = self.events.position.next();
         if end >= first || extent == Extent::Whole {
-            self.received.posted = Some(end);
+            let posted = self.posted.lines.map_or(end, |first| first.min(end));
+            self.received.posted = Some(posted);
             self.write_posted().await?;
-            self.received.posted = Some(end).filter(|end| *end < self.events.position.next());
+            self.received.posted = Some(posted).filter(|first| *first < self.events.position.next());
             extent = Extent::Whole;
         }
         self.end_event_rows(extent);
@@ -111,6 +112,12 @@ impl SessionIngest {
                 self.event_line(line, now).await?;
             }
         }
+    }
+
+    /// Lines from this row on were posted to the store that sends them. They replace posted events as the lines of a log do,
+    /// and are posted ones themselves.
+    pub(in crate::storage) fn set_posted_lines(&mut self, first: Option<u32>) {
+        self.posted.lines = first;
     }
 
     /// If rows after posted events have changed, fewer of them are left.
@@ -137,6 +144,8 @@ impl StoredSession {
 pub(super) struct PostedEvents {
     /// The row of the first one; `None` if lines are not compared with them.
     pub(super) first: Option<u32>,
+    /// The row from which on the lines were posted too.
+    lines: Option<u32>,
     /// How the lines of the log ended.
     pub(super) extent: Option<Extent>,
     rows: VecDeque<PostedRow>,

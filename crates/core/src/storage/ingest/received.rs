@@ -226,6 +226,11 @@ impl SessionIngest {
         self.position(kind).touched()
     }
 
+    /// Whether events before this row change.
+    pub(in crate::storage) fn touches_events_before(&self, row: u32) -> bool {
+        !self.events.position.is_untouched_before(row)
+    }
+
     /// Sets the fields that a person has set in `sent` since `before`. Returns whether one changes.
     ///
     /// # Errors
