@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use super::{Extent, ReceivedRows, SessionIngest};
 use crate::{
     ErrorKind, Result,
-    backend::StoredSession,
+    backend::{SequenceRange, StoredSession},
     events::{LoggedEvent, assemble},
-    model::{HostId, RawJson, StoredEvent},
+    model::{Event, HostId, RawJson, StoredEvent},
     storage::session_rows::SessionRows,
 };
 
@@ -60,12 +60,37 @@ impl SessionIngest {
         Ok(rows)
     }
 
-    /// Reads the posted events that the next write replaces, and that no line had yet.
+    /// Moves the posted events that the next write replaces, and that no line had yet, to the end of the rows, with the same
+    /// write: the process may be killed after it.
     pub(super) async fn keep_posted(&mut self) -> Result<()> {
         let next = self.events.position.next();
-        let replaced = self.posted.rows.iter().filter(|row| row.row < next && row.line.is_none());
-        let replaced: Vec<u32> = replaced.map(|row| row.row).collect();
-        self.read_posted(&replaced).await
+        let mut end = self.writer.session().event_count.max(next);
+        for at in 0..self.posted.rows.len() {
+            let replaced = self.posted.rows.get(at).map(|row| row.row).filter(|row| *row < next);
+            let Some(row) = replaced else { continue };
+            let Some(moved) = self.event_at_row(row, end).await? else { continue };
+            self.writer.event(moved);
+            if let Some(posted) = self.posted.rows.get_mut(at) {
+                posted.row = end;
+            }
+            end += 1;
+            self.events.position.expect_unknown_rows();
+        }
+        Ok(())
+    }
+
+    /// The stored event of a row, as it will be at another one.
+    async fn event_at_row(&self, row: u32, to: u32) -> Result<Option<StoredEvent>> {
+        let (backend, key) = (&self.store.backend, &self.target.key);
+        let event = backend.read_events(key, SequenceRange { start: row, limit: 1 }).await?.pop();
+        let payload = backend.event_payloads(key, &[row]).await?.pop();
+        Ok(event.zip(payload).map(|(mut event, (_, payload))| {
+            if event.has_derived_id() {
+                event.event_id = Event::derived_id(&key.session_id, to);
+            }
+            event.sequence = to;
+            StoredEvent::new(event, payload)
+        }))
     }
 
     async fn read_posted(&mut self, rows: &[u32]) -> Result<()> {
@@ -156,7 +181,7 @@ pub(super) struct PostedEvents {
 struct PostedRow {
     row: u32,
     event: LoggedEvent,
-    /// Its line, if the row is about to be replaced.
+    /// Its line, if it is about to be written again.
     line: Option<RawJson>,
 }
 

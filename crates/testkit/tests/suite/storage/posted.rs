@@ -9,6 +9,7 @@ on_both_stores![
     an_event_that_was_lost_comes_back_with_the_log,
     a_store_that_takes_posted_events_gets_the_log_too,
     machines_that_take_posted_events_have_each_once,
+    a_log_whose_ingest_is_killed_loses_no_posted_event,
 ];
 
 fn data(at: usize) -> Value {
@@ -212,4 +213,34 @@ async fn machines_that_take_posted_events_have_each_once(_: Store) {
             assert_eq!(event_names(store, &target).await, all, "seed {seed}");
         }
     }
+}
+
+/// The log lacks posted events, and is so long that it is written in parts. The process ends after one of them.
+async fn a_log_whose_ingest_is_killed_loses_no_posted_event(store: Store) {
+    let target = target("s");
+    for at in [0, 1, 20] {
+        post(&store, &target, at).await;
+    }
+    let mut random = Random(7);
+    let mut long = || {
+        let text: String = (0..2_000_000).map(|_| char::from(b'!' + random.below(90) as u8)).collect();
+        json!({"event": "llm:response", "timestamp": "2026-01-05T07:00:00Z", "data": {"text": text}})
+    };
+    let log: Vec<RawJson> = (0..12).map(|_| RawJson::from(long().to_string().as_str())).collect();
+    let seen = Timestamp::from_micros(0);
+    let mut killed = store.storage.ingestion().ingest(target.clone()).await.unwrap();
+    killed.begin(LineKind::Event, 0).await.unwrap();
+    for line in &log {
+        killed.line(LineKind::Event, line.clone(), seen).await.unwrap();
+    }
+    drop(killed);
+    let names = event_names(&store, &target).await;
+    assert!(names.len() > 3, "a part was written: {names:?}");
+    for at in [0, 1, 20] {
+        assert_eq!(post(&store, &target, at).await, PostResult::Known);
+    }
+    let report = store.storage.ingestion().sync_event_lines(&target, SyncLines::starting_at(0, log)).await;
+    assert_eq!(report.unwrap().events_superseded, 0);
+    let names = event_names(&store, &target).await;
+    assert_eq!((names.len(), &names[12..]), (15, &[0, 1, 20].map(name)[..]));
 }
