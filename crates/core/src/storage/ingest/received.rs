@@ -204,6 +204,11 @@ impl SessionIngest {
             (self.received.rows_of, self.received.copy_of) = (None, None);
         }
         self.forget_posted();
+        // Lines that a program sends have no state of files, but what was received is in the same place.
+        let stored = self.stored().filter(|stored| ReceivedRows::of(stored) != self.received);
+        if let Some(stored) = stored.filter(|_| self.sync_state.is_none()) {
+            self.sync_state = Some(stored.sync_state.clone().unwrap_or_default());
+        }
     }
 }
 
