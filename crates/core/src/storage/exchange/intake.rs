@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     extent::SessionExtent,
     posted::EventPosting,
-    receiving::{Begun, ReceivedEnd, Receiving},
+    received_end::ReceivedEnd,
+    receiving::{Begun, Receiving},
     wire::{RowDecoder, RowSink},
 };
 use crate::{

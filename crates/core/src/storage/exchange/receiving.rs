@@ -7,13 +7,13 @@ use super::{
     fields::edited_fields,
     intake::{PART_BYTES, ReceiveOptions, ReceiveResult},
     posted::EventPosting,
+    received_end::ReceivedEnd,
 };
 use crate::{
     Result,
     backend::StoredSession,
     model::{
-        Digest, LineKind, ProjectSlug, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp,
-        TurnSummary,
+        Digest, LineKind, RawJson, Session, SessionKey, SupersededReason, TimeSource, Timestamp, TurnSummary,
     },
     storage::{
         archive::{
@@ -22,8 +22,8 @@ use crate::{
         },
         deleted::DeletedSessions,
         ingest::{
-            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining,
-            SessionIngest, is_unknown,
+            Extent, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining, SessionIngest,
+            is_unknown,
         },
         session_rows::changing,
         store::{Ingestion, StoreContext},
@@ -66,23 +66,6 @@ pub(super) enum Begun {
     Rows(Box<Receiving>),
     /// They are not.
     Refused(ReceiveResult),
-}
-
-/// The end of a session.
-#[derive(Debug)]
-pub(super) struct ReceivedEnd {
-    pub(super) key: SessionKey,
-    /// Whether the sending store has more rows.
-    pub(super) is_part: bool,
-    /// The summaries of turns to set.
-    pub(super) summaries: Vec<TurnSummary>,
-    /// Events to post to this store, as they were to the sending one, and the project of the session there.
-    pub(super) posted: (ProjectSlug, Vec<RawJson>),
-    created: bool,
-    has_other_fields: bool,
-    kept: u64,
-    /// The numbers of messages and events after the stored ones.
-    new: (u64, u64),
 }
 
 /// The content of a line, and what the sending store knows about it.
@@ -469,34 +452,6 @@ impl Receiving {
         let (_, is_new) = self.ingest.keep_line(kept_as, line).await?;
         self.kept += u64::from(is_new);
         Ok(())
-    }
-}
-
-impl ReceivedEnd {
-    /// The result for the session.
-    pub(super) fn result(&self, report: &IngestReport) -> ReceiveResult {
-        let superseded = self.kept + report.messages_superseded + report.events_superseded;
-        let events = report.events_written + self.posted.1.len() as u64;
-        let rows = report.messages_written + events + superseded;
-        if !self.created && rows == 0 && !self.has_other_fields {
-            return ReceiveResult::Unchanged;
-        }
-        ReceiveResult::Stored {
-            created: self.created,
-            messages: report.messages_written,
-            events,
-            superseded,
-            secrets_masked: report.secrets_masked,
-        }
-    }
-
-    /// The expected result of a dry run.
-    pub(super) fn expected(&self) -> ReceiveResult {
-        let (messages, events) = self.new;
-        if !self.created && messages + events == 0 {
-            return ReceiveResult::Unchanged;
-        }
-        ReceiveResult::Stored { created: self.created, messages, events, superseded: 0, secrets_masked: 0 }
     }
 }
 
