@@ -8,17 +8,19 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use axum::{
     Router,
-    body::{Body, Bytes, HttpBody},
+    body::{Bytes, HttpBody},
     http::{HeaderValue, Request, header},
     response::Response,
 };
 use tower_service::Service;
 
 use crate::{
+    drained_body::drained,
     gate::Gate,
     random::random_text,
     slots::{Slots, TakenSlot},
@@ -45,6 +47,8 @@ pub(crate) struct AcceptedConnections {
     pub(crate) router: Router,
     pub(crate) gate: Arc<Gate>,
     pub(crate) slots: ConnectionSlots,
+    /// The time for what is left of a body after the answer.
+    pub(crate) patience: Duration,
 }
 
 impl Service<SocketAddr> for AcceptedConnections {
@@ -63,6 +67,7 @@ impl Service<SocketAddr> for AcceptedConnections {
             router: self.router.clone(),
             gate: self.gate.clone(),
             peer,
+            patience: self.patience,
             _slot: Arc::new(slot),
         };
         ready(slot.map(connection))
@@ -87,13 +92,14 @@ pub(crate) struct Connection {
     router: Router,
     gate: Arc<Gate>,
     peer: IpAddr,
+    patience: Duration,
     /// Freed when the connection ends.
     _slot: Arc<TakenSlot<IpAddr>>,
 }
 
 impl<B> Service<Request<B>> for Connection
 where
-    B: HttpBody<Data = Bytes> + Send + 'static,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
 {
     type Response = Response;
@@ -105,7 +111,8 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let mut request = request.map(|body| drained(body, self.patience));
         let id = RequestId::new();
         if let Err(problem) = self.gate.check(&request) {
             tracing::warn!(peer = %self.peer, request = id.0, "a request with foreign names was refused");
@@ -114,7 +121,7 @@ where
         }
         request.extensions_mut().insert(PeerAddress(self.peer));
         request.extensions_mut().insert(id.clone());
-        let answer = self.router.call(request.map(Body::new));
+        let answer = self.router.call(request);
         Box::pin(async move { Ok(finished(answer.await?, &id)) })
     }
 }

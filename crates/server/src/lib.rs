@@ -26,6 +26,7 @@ mod connection;
 mod cursor;
 mod dispatch;
 mod documentation;
+mod drained_body;
 mod gate;
 mod limits;
 mod live;

@@ -179,7 +179,8 @@ async fn serve_metrics(
     let answer = move || dispatch::answer_metrics(of_request);
     let router = Router::new().route(METRICS, MethodRouter::new().on(MethodFilter::GET, answer));
     let slots = ConnectionSlots::new(MONITORS, MONITORS, |_| false);
-    let connections = AcceptedConnections { router, gate: Arc::new(gate), slots };
+    let connections =
+        AcceptedConnections { router, gate: Arc::new(gate), slots, patience: settings.limits.piece };
     server.first_request_timeout(settings.limits.headers).serve(connections).await.map_err(failed)
 }
 
@@ -200,7 +201,7 @@ fn connections(
     let is_proxy = move |peer| proxies.sign_in.is_proxy(peer);
     let limits = &settings.limits;
     let slots = ConnectionSlots::new(limits.connections, limits.connections_of_peer, is_proxy);
-    AcceptedConnections { router: router(state), gate: Arc::new(gate), slots }
+    AcceptedConnections { router: router(state), gate: Arc::new(gate), slots, patience: limits.piece }
 }
 
 /// The router of the tables of routes.

@@ -8,7 +8,11 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{Running, client::Request, storage};
+use crate::{
+    Running,
+    client::{Reply, Request},
+    storage,
+};
 
 #[tokio::test]
 async fn foreign_names_are_refused_on_every_route() {
@@ -95,6 +99,26 @@ async fn large_requests_are_refused() {
     assert_eq!(bomb.send().await.problem(), (413, "too_large".to_owned()));
     let header = server.ana("GET", "/v1/me").header("x-long", &"x".repeat(100_000)).send().await;
     assert_eq!(header.status, 431);
+}
+
+/// Clients that write their whole body before they read the answer, as the hook of context intelligence does. If they saw
+/// only a broken connection, they would send the same again for ever.
+#[tokio::test]
+async fn a_large_body_is_read_to_its_end_although_it_is_refused() {
+    let small = |settings: &mut ServerSettings| settings.limits.event_body = 1_000;
+    let server = Running::with(storage().await, small).await;
+    // More than the buffers of a connection.
+    let large = |request: Request| request.body("application/json", vec![b' '; 20_000_000]);
+    for (request, status) in [
+        (server.ana("POST", "/events"), 413),
+        (server.ana("POST", "/nothing"), 404),
+        (server.ana("POST", "/events").header("host", "evil.example.com"), 403),
+        (Request::new(server.address, "POST", "/events"), 401),
+    ] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(&large(request).bytes()).await.unwrap();
+        assert_eq!(Reply::read(&mut stream).await.problem().0, status);
+    }
 }
 
 #[tokio::test]

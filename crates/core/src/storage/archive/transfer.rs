@@ -80,6 +80,9 @@ pub struct TransferHead {
     pub before: RowChains,
     /// The superseded lines of the session in the sending store. Those that the receiver may lack follow the rows.
     pub superseded: SentSuperseded,
+    /// The sequence of the first event that was posted, and that no log has replaced yet: it and all later ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posted: Option<u32>,
     /// The digests of the rows that follow, if the receiver may have other ones in their place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub following: Option<FollowingLines>,

@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     extent::SessionExtent,
-    receiving::{Begun, ReceivedEnd, Receiving},
+    posted::EventPosting,
+    received_end::ReceivedEnd,
+    receiving::{Begun, Receiving},
     wire::{RowDecoder, RowSink},
 };
 use crate::{
@@ -355,6 +357,13 @@ impl RowIntake {
             let summaries = std::mem::take(&mut ended.summaries);
             if written.is_ok() {
                 set_newer(&self.store, &ended.key, summaries).await?;
+                let (project, lines) = &ended.posted;
+                for line in lines {
+                    if let Some(posting) = EventPosting::of(&self.store, (&ended.key, project), line.clone())?
+                    {
+                        posting.post().await?;
+                    }
+                }
             }
             self.results.push(match written {
                 Ok(report) => ReceivedSession::ended(&ended, ended.result(&report)),

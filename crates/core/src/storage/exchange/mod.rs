@@ -6,7 +6,7 @@
 //! | `extent.rs` | what a store has of its sessions, for a store that wants to send some |
 //! | `send.rs` | writes the rows of one session after those that the receiver has |
 //! | `intake.rs` | takes a stream of sessions, and answers for each what became of it |
-//! | `beginning.rs`, `receiving.rs` | one session that is taken: lines are compared with the stored rows |
+//! | `beginning.rs`, `receiving.rs`, `received_end.rs` | one session that is taken: lines are compared with the stored rows |
 //! | `fields.rs` | the fields that a person set |
 //! | `plan.rs` | which rows of a session another store lacks |
 //! | `selection.rs` | which sessions are pushed |
@@ -32,6 +32,7 @@ mod plan;
 mod posted;
 mod pull;
 mod push;
+mod received_end;
 mod receiving;
 mod selection;
 mod send;

@@ -53,12 +53,11 @@ impl SessionExchange<'_> {
     /// `Validation` (`event`, `timestamp`) if the event has no name or states no time; errors of the backend.
     pub async fn post_event(self, posted: &PostedEvent) -> Result<PostResult> {
         let line = line_of_hook(&posted.event, posted.project_slug.as_str(), &posted.data);
-        let event = LoggedEvent::of(&line)?;
-        let Some(ts) = event.ts else {
+        let PostedEvent { session, project_slug, working_dir, .. } = posted;
+        let Some(posting) = EventPosting::of(self.store, (session, project_slug), line)? else {
             return Err(Error::validation(ErrorField::Event, "has no `timestamp` in its data"));
         };
-        let store = self.store;
-        store.retry_conflicts(|| EventPosting { store, posted, event: &event, ts }.once(line.clone())).await
+        EventPosting { working_dir: working_dir.as_deref(), ..posting }.post().await
     }
 }
 
@@ -72,24 +71,52 @@ fn fitting(events: &[Event]) -> usize {
     fit.count().max(1)
 }
 
-struct EventPosting<'a> {
+/// The line of an event that is not among the lines of its log.
+pub(super) struct EventPosting<'a> {
     store: &'a StoreContext,
-    posted: &'a PostedEvent,
-    event: &'a LoggedEvent,
+    key: &'a SessionKey,
+    /// Those of a new session.
+    project_slug: &'a ProjectSlug,
+    working_dir: Option<&'a str>,
+    line: RawJson,
+    event: LoggedEvent,
     ts: Timestamp,
 }
 
-impl EventPosting<'_> {
-    async fn once(self, line: RawJson) -> Result<PostResult> {
-        let key = &self.posted.session;
-        let stored = self.store.backend.get_session(key).await?;
-        if stored.is_none() && DeletedSessions::default().contains(&*self.store.backend, key).await? {
+impl<'a> EventPosting<'a> {
+    /// A line of a session in this project; `None` if it states no time.
+    ///
+    /// # Errors
+    ///
+    /// `Validation` if it is not an event.
+    pub(super) fn of(
+        store: &'a StoreContext,
+        (key, project_slug): (&'a SessionKey, &'a ProjectSlug),
+        line: RawJson,
+    ) -> Result<Option<Self>> {
+        let event = LoggedEvent::of(&line)?;
+        let Some(ts) = event.ts else { return Ok(None) };
+        Ok(Some(Self { store, key, project_slug, working_dir: None, line, event, ts }))
+    }
+
+    /// Stores it after all other events, unless it is stored already.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the backend.
+    pub(super) async fn post(&self) -> Result<PostResult> {
+        self.store.retry_conflicts(|| self.once()).await
+    }
+
+    async fn once(&self) -> Result<PostResult> {
+        let stored = self.store.backend.get_session(self.key).await?;
+        if stored.is_none() && DeletedSessions::default().contains(&*self.store.backend, self.key).await? {
             return Ok(PostResult::Deleted);
         }
         let target = self.target(stored.as_ref())?;
         let mut ingest = Ingestion::new(self.store).ingest(target).await?.all_at_once();
         ingest.continue_settled();
-        let line = ingest.masked(line).await?;
+        let line = ingest.masked(self.line.clone()).await?;
         let count = ingest.stored().map_or(0, |stored| stored.session.event_count);
         if count > 0 && self.is_known(&line).await? {
             return Ok(PostResult::Known);
@@ -102,15 +129,15 @@ impl EventPosting<'_> {
     fn target(&self, stored: Option<&StoredSession>) -> Result<IngestTarget> {
         let session = stored.map(|stored| &stored.session);
         Ok(IngestTarget {
-            key: self.posted.session.clone(),
+            key: self.key.clone(),
             host_id: session.map_or_else(unknown_host, |session| Ok(session.host_id.clone()))?,
-            project_slug: session.map_or(&self.posted.project_slug, |session| &session.project_slug).clone(),
+            project_slug: session.map_or(self.project_slug, |session| &session.project_slug).clone(),
         })
     }
 
-    /// Whether one of the stored events of about the same time is this one.
-    async fn is_known(&self, line: &RawJson) -> Result<bool> {
-        let key = &self.posted.session;
+    /// Whether one of the stored events of about the same time is this one. `line` is it as it will be stored.
+    pub(super) async fn is_known(&self, line: &RawJson) -> Result<bool> {
+        let key = self.key;
         let at = |offset: i64| Timestamp::from_micros(self.ts.as_micros().saturating_add(offset));
         let filter = EventFilter::default()
             .with_sessions(SessionFilter::default().with_session(key.session_id.clone()))
@@ -141,8 +168,8 @@ impl EventPosting<'_> {
 
     async fn append(&self, ingest: &mut SessionIngest, count: u32, line: RawJson) -> Result<()> {
         let is_new = ingest.stored().is_none();
-        if let Some(folder) = self.posted.working_dir.clone().filter(|_| is_new) {
-            ingest.set_working_dir(folder);
+        if let Some(folder) = self.working_dir.filter(|_| is_new) {
+            ingest.set_working_dir(folder.to_owned());
         }
         ingest.set_seen(self.ts);
         ingest.begin(LineKind::Event, count).await?;

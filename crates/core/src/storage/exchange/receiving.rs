@@ -6,6 +6,8 @@ use super::{
     },
     fields::edited_fields,
     intake::{PART_BYTES, ReceiveOptions, ReceiveResult},
+    posted::EventPosting,
+    received_end::ReceivedEnd,
 };
 use crate::{
     Result,
@@ -20,8 +22,8 @@ use crate::{
         },
         deleted::DeletedSessions,
         ingest::{
-            Extent, IngestReport, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining,
-            SessionIngest, is_unknown,
+            Extent, KeptAs, LineOutcome, ReceivedFrom, ReceivedKind, ReceivedRows, Remaining, SessionIngest,
+            is_unknown,
         },
         session_rows::changing,
         store::{Ingestion, StoreContext},
@@ -31,6 +33,7 @@ use crate::{
 
 /// A session of which rows follow.
 pub(super) struct Receiving {
+    store: StoreContext,
     now: Timestamp,
     key: SessionKey,
     /// The session in the sending store.
@@ -47,6 +50,12 @@ pub(super) struct Receiving {
     summaries: Vec<TurnSummary>,
     /// The number of lines that are kept as superseded lines.
     kept: u64,
+    /// The row of the first event that was posted to the sending store, if it is stored in its place.
+    posted_from: Option<u32>,
+    /// Events that were posted to the sending store, and that no log has here, although its next rows are others.
+    posted: Vec<RawJson>,
+    /// Whether such events came, known or not.
+    has_posted_aside: bool,
     follow: bool,
     dry_run: bool,
 }
@@ -57,21 +66,6 @@ pub(super) enum Begun {
     Rows(Box<Receiving>),
     /// They are not.
     Refused(ReceiveResult),
-}
-
-/// The end of a session.
-#[derive(Debug)]
-pub(super) struct ReceivedEnd {
-    pub(super) key: SessionKey,
-    /// Whether the sending store has more rows.
-    pub(super) is_part: bool,
-    /// The summaries of turns to set.
-    pub(super) summaries: Vec<TurnSummary>,
-    created: bool,
-    has_other_fields: bool,
-    kept: u64,
-    /// The numbers of messages and events after the stored ones.
-    new: (u64, u64),
 }
 
 /// The content of a line, and what the sending store knows about it.
@@ -130,6 +124,7 @@ impl Receiving {
         }
         ingest.set_received(received_at_first(received, &head, stored.is_none()));
         Ok(Begun::Rows(Box::new(Self {
+            store: store.clone(),
             now: store.now(),
             key,
             session,
@@ -141,6 +136,9 @@ impl Receiving {
             before,
             summaries: Vec::new(),
             kept: 0,
+            posted_from: None,
+            posted: Vec::new(),
+            has_posted_aside: false,
             follow: options.follow,
             dry_run: options.dry_run,
         })))
@@ -244,6 +242,7 @@ impl Receiving {
             key: self.key.clone(),
             is_part,
             summaries: std::mem::take(&mut self.summaries),
+            posted: (self.session.project_slug.clone(), std::mem::take(&mut self.posted)),
             created,
             has_other_fields: false,
             kept: self.kept,
@@ -258,6 +257,7 @@ impl Receiving {
         let edited = self.before.as_ref().map(|before| before.edited.clone()).unwrap_or_default();
         ended.has_other_fields = self.ingest.set_sent_fields(&self.session, &edited)?;
         let received = self.received(is_part);
+        self.ingest.set_posted_lines(self.posted_lines());
         self.ingest.set_received(received);
         Ok(ended)
     }
@@ -272,8 +272,17 @@ impl Receiving {
         Some(first.max(self.row_after(LineKind::Event))).filter(|first| *first < count)
     }
 
+    /// The row of the first event here that is a posted one of the sending store.
+    fn posted_lines(&self) -> Option<u32> {
+        // They came before, with those that the sending store goes on after.
+        let before = self.head.posted.is_some_and(|first| first < self.head.before.events.count);
+        let stays = self.ingest.received().posted.filter(|first| before && *first < self.events.row);
+        [stays, self.posted_from].into_iter().flatten().min()
+    }
+
     async fn end_rows(&mut self, kind: LineKind, is_part: bool) -> Result<()> {
-        let removes = self.follow && self.owns_rows && !is_part;
+        let is_known = kind != LineKind::Event || !self.has_posted_aside;
+        let removes = self.follow && self.owns_rows && !is_part && is_known;
         let rows = self.rows_mut(kind);
         if !rows.is_begun && !rows.is_diverged && removes && rows.row < rows.stored {
             rows.is_begun = true;
@@ -302,8 +311,13 @@ impl Receiving {
     /// The state after which the next transfer of the sending store goes on.
     fn received(&self, is_part: bool) -> ReceivedRows {
         let mut received = self.ingest.received().clone();
-        received.posted = received.posted.and_then(|first| self.first_posted(first));
-        let has_written = [LineKind::Message, LineKind::Event].iter().any(|kind| self.ingest.touches(*kind));
+        let stays = received.posted.and_then(|first| self.first_posted(first));
+        received.posted = [stays, self.posted_lines()].into_iter().flatten().min();
+        let writes_events = self.posted_from.map_or_else(
+            || self.ingest.touches(LineKind::Event),
+            |first| self.ingest.touches_events_before(first),
+        );
+        let has_written = writes_events || self.ingest.touches(LineKind::Message);
         let has_all = |kind| {
             let rows = self.rows(kind);
             !rows.is_diverged && self.row_after(kind) >= rows.stored
@@ -377,7 +391,14 @@ impl Receiving {
             rows.is_begun = true;
             self.ingest.begin(kind, rows.row).await?;
         }
-        if !rows.is_diverged && !rows.is_replacing && self.ingest.differs(kind, line.raw.as_bytes()) {
+        let is_posted =
+            kind == LineKind::Event && self.head.posted.is_some_and(|first| first <= line.sequence);
+        let differs =
+            !rows.is_diverged && !rows.is_replacing && self.ingest.differs(kind, line.raw.as_bytes());
+        if is_posted && (differs || rows.is_diverged) {
+            return self.posted(line).await;
+        }
+        if differs {
             if owns_rows {
                 let lines = rows.lines_from_last(before);
                 self.ingest.supersede(kind, &Remaining { lines, ..Remaining::default() });
@@ -389,11 +410,34 @@ impl Receiving {
         if rows.is_diverged {
             return self.diverged(line).await;
         }
+        if is_posted && self.posted_from.is_none() {
+            let row = self.ingest.next_row(kind);
+            self.posted_from = Some(row).filter(|row| *row >= rows.stored || rows.is_replacing);
+        }
         let seen = if line.ts.is_plausible() { line.ts } else { self.now };
         if let LineOutcome::Skipped { line: raw, .. } = self.ingest.line(kind, line.raw, seen).await? {
             let old = OldLine::unreadable(line.sequence.saturating_add(1), raw, seen);
             self.keep(KeptAs::now(kind, SupersededReason::Unreadable), old).await?;
         }
+        Ok(())
+    }
+
+    /// Takes an event that was posted to the sending store, in whose place there is another row here: a log may have it, or
+    /// will.
+    async fn posted(&mut self, line: SentLine) -> Result<()> {
+        let raw = self.ingest.masked(line.raw.clone()).await?;
+        let of = (&self.key, &self.session.project_slug);
+        let Ok(Some(posting)) = EventPosting::of(&self.store, of, raw.clone()) else {
+            return self.diverged(line).await;
+        };
+        if !posting.is_known(&raw).await? {
+            let bytes: usize = self.posted.iter().map(|line| line.as_bytes().len()).sum();
+            if bytes > PART_BYTES {
+                return self.diverged(line).await;
+            }
+            self.posted.push(raw);
+        }
+        self.has_posted_aside = true;
         Ok(())
     }
 
@@ -408,33 +452,6 @@ impl Receiving {
         let (_, is_new) = self.ingest.keep_line(kept_as, line).await?;
         self.kept += u64::from(is_new);
         Ok(())
-    }
-}
-
-impl ReceivedEnd {
-    /// The result for the session.
-    pub(super) fn result(&self, report: &IngestReport) -> ReceiveResult {
-        let superseded = self.kept + report.messages_superseded + report.events_superseded;
-        let rows = report.messages_written + report.events_written + superseded;
-        if !self.created && rows == 0 && !self.has_other_fields {
-            return ReceiveResult::Unchanged;
-        }
-        ReceiveResult::Stored {
-            created: self.created,
-            messages: report.messages_written,
-            events: report.events_written,
-            superseded,
-            secrets_masked: report.secrets_masked,
-        }
-    }
-
-    /// The expected result of a dry run.
-    pub(super) fn expected(&self) -> ReceiveResult {
-        let (messages, events) = self.new;
-        if !self.created && messages + events == 0 {
-            return ReceiveResult::Unchanged;
-        }
-        ReceiveResult::Stored { created: self.created, messages, events, superseded: 0, secrets_masked: 0 }
     }
 }
 

@@ -167,6 +167,7 @@ impl SessionExchange<'_> {
     /// The record of a session, with the head of the transfer.
     async fn head(self, rows: &SendRows, stored: StoredSession) -> Result<SessionRecord> {
         let (key, version) = (stored.session.key(), stored.version.0.clone());
+        let posted = Some(stored.events_of_logs()).filter(|first| *first < stored.session.event_count);
         let mut record = travelling(stored);
         let about = digest_of_record(&record)?;
         let (mut before, mut following) = (RowChains::default(), [Vec::new(), Vec::new()]);
@@ -194,6 +195,7 @@ impl SessionExchange<'_> {
             about,
             before,
             superseded,
+            posted,
             following: rows.may_replace.then(|| FollowingLines::new(messages, events)),
         }));
         Ok(record)

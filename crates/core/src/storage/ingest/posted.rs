@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use super::{Extent, ReceivedRows, SessionIngest};
 use crate::{
     ErrorKind, Result,
-    backend::StoredSession,
+    backend::{SequenceRange, StoredSession},
     events::{LoggedEvent, assemble},
-    model::{HostId, RawJson, StoredEvent},
+    model::{Event, HostId, RawJson, StoredEvent},
     storage::session_rows::SessionRows,
 };
 
@@ -60,12 +60,37 @@ impl SessionIngest {
         Ok(rows)
     }
 
-    /// Reads the posted events that the next write replaces, and that no line had yet.
+    /// Moves the posted events that the next write replaces, and that no line had yet, to the end of the rows, with the same
+    /// write: the process may be killed after it.
     pub(super) async fn keep_posted(&mut self) -> Result<()> {
         let next = self.events.position.next();
-        let replaced = self.posted.rows.iter().filter(|row| row.row < next && row.line.is_none());
-        let replaced: Vec<u32> = replaced.map(|row| row.row).collect();
-        self.read_posted(&replaced).await
+        let mut end = self.writer.session().event_count.max(next);
+        for at in 0..self.posted.rows.len() {
+            let replaced = self.posted.rows.get(at).map(|row| row.row).filter(|row| *row < next);
+            let Some(row) = replaced else { continue };
+            let Some(moved) = self.event_at_row(row, end).await? else { continue };
+            self.writer.event(moved);
+            if let Some(posted) = self.posted.rows.get_mut(at) {
+                posted.row = end;
+            }
+            end += 1;
+            self.events.position.expect_unknown_rows();
+        }
+        Ok(())
+    }
+
+    /// The stored event of a row, as it will be at another one.
+    async fn event_at_row(&self, row: u32, to: u32) -> Result<Option<StoredEvent>> {
+        let (backend, key) = (&self.store.backend, &self.target.key);
+        let event = backend.read_events(key, SequenceRange { start: row, limit: 1 }).await?.pop();
+        let payload = backend.event_payloads(key, &[row]).await?.pop();
+        Ok(event.zip(payload).map(|(mut event, (_, payload))| {
+            if event.has_derived_id() {
+                event.event_id = Event::derived_id(&key.session_id, to);
+            }
+            event.sequence = to;
+            StoredEvent::new(event, payload)
+        }))
     }
 
     async fn read_posted(&mut self, rows: &[u32]) -> Result<()> {
@@ -89,9 +114,10 @@ impl SessionIngest {
         self.events.position.show_hidden();
         let end = self.events.position.next();
         if end >= first || extent == Extent::Whole {
-            self.received.posted = Some(end);
+            let posted = self.posted.lines.map_or(end, |first| first.min(end));
+            self.received.posted = Some(posted);
             self.write_posted().await?;
-            self.received.posted = Some(end).filter(|end| *end < self.events.position.next());
+            self.received.posted = Some(posted).filter(|first| *first < self.events.position.next());
             extent = Extent::Whole;
         }
         self.end_event_rows(extent);
@@ -111,6 +137,12 @@ impl SessionIngest {
                 self.event_line(line, now).await?;
             }
         }
+    }
+
+    /// Lines from this row on were posted to the store that sends them. They replace posted events as the lines of a log do,
+    /// and are posted ones themselves.
+    pub(in crate::storage) fn set_posted_lines(&mut self, first: Option<u32>) {
+        self.posted.lines = first;
     }
 
     /// If rows after posted events have changed, fewer of them are left.
@@ -137,6 +169,8 @@ impl StoredSession {
 pub(super) struct PostedEvents {
     /// The row of the first one; `None` if lines are not compared with them.
     pub(super) first: Option<u32>,
+    /// The row from which on the lines were posted too.
+    lines: Option<u32>,
     /// How the lines of the log ended.
     pub(super) extent: Option<Extent>,
     rows: VecDeque<PostedRow>,
@@ -147,7 +181,7 @@ pub(super) struct PostedEvents {
 struct PostedRow {
     row: u32,
     event: LoggedEvent,
-    /// Its line, if the row is about to be replaced.
+    /// Its line, if it is about to be written again.
     line: Option<RawJson>,
 }
 

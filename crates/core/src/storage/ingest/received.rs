@@ -204,6 +204,11 @@ impl SessionIngest {
             (self.received.rows_of, self.received.copy_of) = (None, None);
         }
         self.forget_posted();
+        // Lines that a program sends have no state of files, but what was received is in the same place.
+        let stored = self.stored().filter(|stored| ReceivedRows::of(stored) != self.received);
+        if let Some(stored) = stored.filter(|_| self.sync_state.is_none()) {
+            self.sync_state = Some(stored.sync_state.clone().unwrap_or_default());
+        }
     }
 }
 
@@ -224,6 +229,11 @@ impl SessionIngest {
     /// Whether rows of this kind change.
     pub(in crate::storage) fn touches(&self, kind: LineKind) -> bool {
         self.position(kind).touched()
+    }
+
+    /// Whether events before this row change.
+    pub(in crate::storage) fn touches_events_before(&self, row: u32) -> bool {
+        !self.events.position.is_untouched_before(row)
     }
 
     /// Sets the fields that a person has set in `sent` since `before`. Returns whether one changes.

@@ -2,12 +2,14 @@
 
 use amplifier_session_testkit::prelude::*;
 
-use super::exchange::{other_store, pull, push, superseded};
+use super::exchange::{ana_id, other_store, pull, push, superseded};
 
 on_both_stores![
     every_event_is_there_once_wherever_the_session_was_moved,
     an_event_that_was_lost_comes_back_with_the_log,
     a_store_that_takes_posted_events_gets_the_log_too,
+    machines_that_take_posted_events_have_each_once,
+    a_log_whose_ingest_is_killed_loses_no_posted_event,
 ];
 
 fn data(at: usize) -> Value {
@@ -39,10 +41,20 @@ async fn post(store: &Store, target: &IngestTarget, at: usize) -> PostResult {
 
 /// Adds lines to the log of a session on the laptop.
 async fn log(laptop: &Store, target: &IngestTarget, numbers: impl IntoIterator<Item = usize>) {
-    let count = laptop.backend.get_session(&target.key).await.unwrap();
-    let start = count.map_or(0, |stored| stored.session.event_count);
+    let start = events_of_logs(laptop, target).await;
     let lines = SyncLines::starting_at(start, numbers.into_iter().map(logged).collect());
     laptop.storage.ingestion().sync_event_lines(target, lines).await.unwrap();
+}
+
+async fn events_of_logs(store: &Store, target: &IngestTarget) -> u32 {
+    let stored = store.backend.get_session(&target.key).await.unwrap();
+    stored.map_or(0, |stored| stored.events_of_logs())
+}
+
+async fn follow(store: &Store, server: &OtherStore) {
+    let options = PullOptions::new(ana_id()).with_follow(true);
+    let report = store.storage.exchange().pull(server, &options, &|_| {}).await.unwrap();
+    assert!(report.failed.is_empty(), "{:?}", report.failed);
 }
 
 /// The names of all events, read in pages.
@@ -150,4 +162,86 @@ async fn a_store_that_takes_posted_events_gets_the_log_too(store: Store) {
     pull(&store, &other).await;
     assert_eq!(event_names(&store, &target).await, [0, 1, 2, 3].map(name));
     assert!(superseded(&server, &target).await.is_empty());
+}
+
+/// Events are posted to a server, and two machines take them from it, and read the log, and push it, in any order.
+async fn machines_that_take_posted_events_have_each_once(_: Store) {
+    for seed in 0..rounds(40, 2_000) {
+        let mut random = Random(seed);
+        let (server, target) = (other_store().await, target("s"));
+        let machines = [other_store().await, other_store().await];
+        let other = OtherStore::new(server.storage.clone());
+        let (mut happened, mut known) = (0, [0; 3]);
+        for step in 0..24 {
+            let machine = &machines[random.below(2)];
+            match random.below(6) {
+                0 | 1 => {
+                    let new = happened..happened + 1 + random.below(3);
+                    happened = new.end;
+                    for at in new {
+                        if random.below(4) > 0 {
+                            assert_eq!(post(&server, &target, at).await, PostResult::Stored);
+                        }
+                    }
+                }
+                2 | 3 => {
+                    let start = events_of_logs(machine, &target).await as usize;
+                    log(machine, &target, start..happened).await;
+                }
+                4 => drop(push(machine, &other).await),
+                _ => follow(machine, &other).await,
+            }
+            for (store, known) in [&server, &machines[0], &machines[1]].into_iter().zip(&mut known) {
+                let mut names = event_names(store, &target).await;
+                let count = names.len();
+                names.sort();
+                names.dedup();
+                assert_eq!(names.len(), count, "seed {seed}, step {step}: twice");
+                assert!(count >= *known, "seed {seed}, step {step}: {count} of {known}");
+                *known = count;
+                let superseded = superseded(store, &target).await;
+                assert!(superseded.is_empty(), "seed {seed}, step {step}: {superseded:?}");
+            }
+        }
+        for machine in &machines {
+            let start = events_of_logs(machine, &target).await as usize;
+            log(machine, &target, start..happened).await;
+            push(machine, &other).await;
+        }
+        follow(&machines[0], &other).await;
+        let all: Vec<String> = (0..happened).map(name).collect();
+        for store in [&server, &machines[0], &machines[1]] {
+            assert_eq!(event_names(store, &target).await, all, "seed {seed}");
+        }
+    }
+}
+
+/// The log lacks posted events, and is so long that it is written in parts. The process ends after one of them.
+async fn a_log_whose_ingest_is_killed_loses_no_posted_event(store: Store) {
+    let target = target("s");
+    for at in [0, 1, 20] {
+        post(&store, &target, at).await;
+    }
+    let mut random = Random(7);
+    let mut long = || {
+        let text: String = (0..2_000_000).map(|_| char::from(b'!' + random.below(90) as u8)).collect();
+        json!({"event": "llm:response", "timestamp": "2026-01-05T07:00:00Z", "data": {"text": text}})
+    };
+    let log: Vec<RawJson> = (0..12).map(|_| RawJson::from(long().to_string().as_str())).collect();
+    let seen = Timestamp::from_micros(0);
+    let mut killed = store.storage.ingestion().ingest(target.clone()).await.unwrap();
+    killed.begin(LineKind::Event, 0).await.unwrap();
+    for line in &log {
+        killed.line(LineKind::Event, line.clone(), seen).await.unwrap();
+    }
+    drop(killed);
+    let names = event_names(&store, &target).await;
+    assert!(names.len() > 3, "a part was written: {names:?}");
+    for at in [0, 1, 20] {
+        assert_eq!(post(&store, &target, at).await, PostResult::Known);
+    }
+    let report = store.storage.ingestion().sync_event_lines(&target, SyncLines::starting_at(0, log)).await;
+    assert_eq!(report.unwrap().events_superseded, 0);
+    let names = event_names(&store, &target).await;
+    assert_eq!((names.len(), &names[12..]), (15, &[0, 1, 20].map(name)[..]));
 }
