@@ -153,7 +153,8 @@ fn other_machines_need_a_name_and_tls() {
     assert!(home.run(&named).stderr.contains("--tls-cert"));
     assert_eq!(home.run(&["serve", "--public-url", "http://sessions.example.com"]).code, 2);
     // Nobody is told an address that does not answer.
-    let without = home.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "none.pem", "--tls-key", "none.pem"]);
+    let without =
+        home.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "none.pem", "--tls-key", "none.pem"]);
     assert_eq!((without.code, without.stdout.as_str()), (1, ""), "{}", without.stderr);
 }
 
