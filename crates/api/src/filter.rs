@@ -1,7 +1,7 @@
 //! Filters that several requests share.
 
 use amplifier_session_core::{
-    Scope,
+    Error, ErrorField, Scope,
     backend::SessionQuery,
     model::{Session, SessionSource},
     search::SessionFilter,
@@ -89,13 +89,14 @@ impl RequestFilter {
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest::NoTurns`].
+    /// [`InvalidRequest::NoTurns`]; `Validation` if there are more than 100 tags.
     pub fn sessions(&self) -> Result<SessionFilter, ApiError> {
         if let (Some(min_turns), Some(max_turns)) = (self.min_turns, self.max_turns)
             && max_turns < min_turns
         {
             return Err(InvalidRequest::NoTurns { min_turns, max_turns }.into());
         }
+        check_tags(self.tags.len())?;
         Ok(SessionFilter::default()
             .with_bundle(self.bundle.clone())
             .with_source(self.source)
@@ -103,6 +104,16 @@ impl RequestFilter {
             .with_min_turns(self.min_turns)
             .with_max_turns(self.max_turns))
     }
+}
+
+/// Refuses more tags than one request can ask for: each is a condition of its own, and databases take only so many.
+pub(crate) fn check_tags(count: usize) -> Result<(), ApiError> {
+    const MAX_TAGS: usize = 100;
+    if count <= MAX_TAGS {
+        return Ok(());
+    }
+    let detail = format!("a request can name {MAX_TAGS} tags, not {count}");
+    Err(Error::validation(ErrorField::Tags, detail).into())
 }
 
 impl Api<'_> {
@@ -171,6 +182,16 @@ mod tests {
         let json = serde_json::to_string(&filter).unwrap();
         assert_eq!(json, r#"{"since":"7d","source":"amplifier","tags":["incident"]}"#);
         assert_eq!(serde_json::from_str::<RequestFilter>(&json).unwrap(), filter);
+    }
+
+    #[test]
+    fn tags_are_limited() {
+        let of = |count: usize| RequestFilter {
+            tags: (0..count).map(|n| n.to_string()).collect(),
+            ..RequestFilter::default()
+        };
+        assert_eq!(of(100).sessions().unwrap().tags.len(), 100);
+        assert!(of(101).sessions().is_err());
     }
 
     #[test]

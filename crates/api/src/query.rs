@@ -16,7 +16,7 @@ use crate::{
     addresses::only_session,
     dates::{self, PeriodEnd},
     fields::{FieldProblem, Misfit, SearchCondition, may_be_text},
-    filter::RequestFilter,
+    filter::{RequestFilter, check_tags},
 };
 
 /// A query with its mode and filters.
@@ -194,6 +194,7 @@ impl<'a> ReadQuery<'a> {
         options.filter.role = self.role;
         let tags = self.values(FieldName::Tag).map(|tag| composed(tag.trim()).into_owned());
         options.filter.sessions.tags.extend(tags);
+        check_tags(options.filter.sessions.tags.len())?;
         Ok(self.with_text(options))
     }
 

@@ -157,7 +157,12 @@ fn start_log(environment: &Environment, cli: &Cli) {
         let _ = log.with_env_filter(EnvFilter::new(level)).with_writer(writer).try_init();
         return;
     }
-    if let Some(level) = cli.global.log_level() {
+    // What a server can't tell its clients is only in its log.
+    #[cfg(feature = "server")]
+    let usual = matches!(&cli.command, Command::Serve(_)).then_some("warn");
+    #[cfg(not(feature = "server"))]
+    let usual = None;
+    if let Some(level) = cli.global.log_level().or(usual) {
         let colors = environment.stderr.is_terminal() && out::allows_colors(environment);
         let log = fmt().with_ansi(colors).with_env_filter(EnvFilter::new(level));
         let _ = log.with_writer(writer).try_init();

@@ -217,16 +217,24 @@ impl HttpCall {
     /// The same call with the rights that the caller has now, if they are others than at its beginning. For calls that
     /// last: whoever has no rights any more must learn nothing more.
     pub(crate) fn again(&self) -> Result<Option<Self>, HttpProblem> {
-        let signed_in = self.state.sign_in.again(&self.signed_in, self.state.store().timestamp())?;
-        if !self.route.rights().any(|right| signed_in.caller().has(right)) {
-            return Err(HttpProblem::missing_right(self.route.right));
-        }
+        let signed_in = self.state.again(&self.signed_in, self.route)?;
         if signed_in.caller() == self.signed_in.caller() {
             return Ok(None);
         }
         let (headers, fields, body) = (self.headers.clone(), self.fields.clone(), self.body.clone());
         let parts = CallParts { route: self.route, headers, fields, body, upgrade: None, stream: None };
         Ok(Some(parts.of(signed_in, self.state.clone())))
+    }
+
+    /// Waits until the caller has other rights than at the beginning, or none.
+    pub(crate) async fn rights_change(&self) {
+        let mut checks = tokio::time::interval(self.state.sizes.access_check);
+        loop {
+            checks.tick().await;
+            if !matches!(self.again(), Ok(None)) {
+                return;
+            }
+        }
     }
 
     /// Counts the memory of the answer.

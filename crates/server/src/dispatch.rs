@@ -1,17 +1,21 @@
 //! Takes a request from its route to its handler: signs the caller in, checks limits and rights, and reads parameters.
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{io, net::IpAddr, sync::Arc, time::Instant};
 
 use amplifier_session_api::{
-    AccessRight, Reach,
+    AccessRight,
     releases::{VERSION, VERSION_HEADER, work_together},
 };
 use axum::{
-    body::{Body, Bytes},
-    extract::{FromRequestParts as _, RawPathParams, Request, ws::WebSocketUpgrade},
+    body::{Body, Bytes, HttpBody as _},
+    extract::{
+        FromRequestParts as _, RawPathParams, Request, rejection::RawPathParamsRejection,
+        ws::WebSocketUpgrade,
+    },
     http::{HeaderMap, HeaderValue, StatusCode, request::Parts},
     response::Response,
 };
+use futures_util::StreamExt as _;
 use tokio::time::timeout;
 
 use crate::{
@@ -36,7 +40,7 @@ use crate::{
 pub(crate) async fn answer(
     state: Arc<ServerState>,
     route: &'static HttpRoute,
-    path: RawPathParams,
+    path: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
     let began = Instant::now();
@@ -44,22 +48,22 @@ pub(crate) async fn answer(
     let RequestOrigin { id, peer } = RequestOrigin::of(&parts);
     let address = state.sign_in.client(&parts.headers, peer);
     let signed_in = sign_in(&state, &parts.headers, peer, address);
-    let (by, user) = match &signed_in {
-        Ok(signed_in) => (Some(signed_in.by().to_owned()), Some(signed_in.caller().user().clone())),
-        Err(_) => (None, None),
-    };
-    let session = path.iter().find(|(name, _)| *name == "id").map(|(_, value)| value.to_owned());
+    let caller = signed_in.as_ref().ok().cloned();
+    let session = path.as_ref().ok().and_then(|path| path.iter().find(|(name, _)| *name == "id"));
+    let session = session.map(|(_, value)| value.to_owned());
     let headers = parts.headers.clone();
-    let answer = match signed_in {
-        Ok(signed_in) => answer_caller(&state, signed_in, route, &path, parts, body).await,
-        Err(problem) => Err(problem),
+    let answer = match (signed_in, path) {
+        (Ok(signed_in), Ok(path)) => answer_caller(&state, signed_in, route, &path, parts, body).await,
+        (Ok(_), Err(rejection)) => Err(HttpProblem::of_parameter("path", rejection.body_text())),
+        (Err(problem), _) => Err(problem),
     };
     let rows = answer.as_ref().ok().and_then(HttpAnswer::rows);
     let mut response = match answer {
         Ok(answer) => answer.into_response(route.status, route.is_kept(), &headers),
         Err(problem) => problem.into_response(&id),
     };
-    if by.is_some() {
+    if let Some(caller) = caller.clone() {
+        response = response.map(|body| while_allowed(body, state.clone(), caller, route));
         response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(VERSION));
     }
     let took = began.elapsed();
@@ -69,8 +73,8 @@ pub(crate) async fn answer(
         &AuditEntry {
             time: state.store().timestamp(),
             request: &id,
-            token: by.as_deref(),
-            user: user.as_ref().map(|user| user.as_str()),
+            token: caller.as_ref().map(SignedIn::by),
+            user: caller.as_ref().map(|caller| caller.caller().user().as_str()),
             route: Some(route.name),
             session: session.as_deref(),
             rows,
@@ -81,6 +85,26 @@ pub(crate) async fn answer(
         },
     );
     response
+}
+
+/// The body, which breaks off when its caller has other rights than at the beginning, or none: a client may read a stream
+/// as slowly as [`ServerLimits::piece`](crate::ServerLimits::piece) allows.
+fn while_allowed(
+    body: Body,
+    state: Arc<ServerState>,
+    signed_in: SignedIn,
+    route: &'static HttpRoute,
+) -> Body {
+    if body.size_hint().exact().is_some() {
+        return body;
+    }
+    Body::from_stream(body.into_data_stream().map(move |piece| {
+        let again = state.again(&signed_in, route);
+        match again.is_ok_and(|again| again.caller() == signed_in.caller()) {
+            true => piece,
+            false => Err(axum::Error::new(io::Error::other("the caller may not read any more"))),
+        }
+    }))
 }
 
 /// Where a request comes from.
@@ -120,7 +144,7 @@ async fn answer_caller(
 ) -> Result<HttpAnswer, HttpProblem> {
     state.limits.request(signed_in.by(), route.pace)?;
     check_version(&parts.headers)?;
-    check_rights(&signed_in, route)?;
+    signed_in.check_rights(route)?;
     let query = parts.uri.query().unwrap_or_default();
     let mut fields = query::fields_of_query(route, path.iter(), query)?;
     let answered = async {
@@ -139,6 +163,8 @@ async fn answer_caller(
             }
             kind => (body::read(kind, &parts.headers, body, most, BodyPace::new(&state.sizes)).await?, None),
         };
+        // Reading the body may have taken long.
+        let signed_in = state.again(&signed_in, route)?;
         if route.body == RouteBody::Json {
             query::add_fields_of_body(route, &body, &mut fields)?;
         }
@@ -191,18 +217,6 @@ async fn upgrade(parts: &mut Parts) -> Result<WebSocketUpgrade, HttpProblem> {
     WebSocketUpgrade::from_request_parts(parts, &())
         .await
         .map_err(|rejection| HttpProblem::no_socket(&rejection.body_text()))
-}
-
-/// A handler checks rights too, by the operation that it calls. Here, they are checked before the request is read.
-fn check_rights(signed_in: &SignedIn, route: &HttpRoute) -> Result<(), HttpProblem> {
-    let caller = signed_in.caller();
-    if !route.rights().any(|right| caller.has(right)) {
-        return Err(HttpProblem::missing_right(route.right));
-    }
-    if route.reach > Reach::Own {
-        caller.scope(route.reach).map_err(|error| HttpProblem::of_operation(error, route))?;
-    }
-    Ok(())
 }
 
 /// Refuses a client that is too old or too new. One that does not say its version is no program of ours.

@@ -9,11 +9,14 @@ use std::{
 
 use axum::{
     Router,
-    extract::{RawPathParams, Request},
+    extract::{RawPathParams, Request, rejection::RawPathParamsRejection},
     http::StatusCode,
     routing::{MethodFilter, MethodRouter},
 };
-use axum_server::{Handle, Server, tls_rustls::RustlsAcceptor};
+use axum_server::{
+    Handle, Server,
+    tls_rustls::{RustlsAcceptor, RustlsConfig},
+};
 use tokio::{sync::Notify, task::JoinSet, time::timeout};
 
 use crate::{
@@ -23,7 +26,7 @@ use crate::{
     dispatch,
     gate::Gate,
     routes::{HttpVerb, OPEN_ROUTES, routes},
-    settings::{ServerError, ServerSettings},
+    settings::{ServerError, ServerSettings, TlsFiles},
     sign_in::SignIn,
     state::ServerState,
     tls,
@@ -48,6 +51,7 @@ const SOCKETS: Duration = Duration::from_secs(5);
 pub struct SessionServer {
     settings: ServerSettings,
     state: Arc<ServerState>,
+    tls: Option<(TlsFiles, RustlsConfig)>,
     listener: TcpListener,
     metrics: Option<TcpListener>,
     address: SocketAddr,
@@ -68,6 +72,10 @@ impl SessionServer {
         let audit = audit.map_err(|error| {
             ServerError::new(format!("can't write the audit log: {error}"), "pass another --audit-log")
         })?;
+        let tls = match &settings.tls {
+            Some(files) => Some((files.clone(), tls::configuration(files)?)),
+            None => None,
+        };
         let sign_in = SignIn::new(tokens, settings.trusted_proxies.clone(), settings.proxy_sign_in.clone());
         let state = Arc::new(ServerState::new(store, sign_in, &settings, audit));
         let in_use = |error: std::io::Error| {
@@ -78,7 +86,7 @@ impl SessionServer {
         let metrics = settings.metrics.map(TcpListener::bind).transpose().map_err(|error| {
             ServerError::new(format!("can't listen for metrics: {error}"), "pass another --metrics")
         })?;
-        Ok(Self { settings, state, listener, metrics, address })
+        Ok(Self { settings, state, tls, listener, metrics, address })
     }
 
     /// The address on which it listens.
@@ -105,13 +113,13 @@ impl SessionServer {
     ///
     /// # Errors
     ///
-    /// If the certificate can't be read, or listening fails.
+    /// If listening fails.
     pub async fn run(
         self,
         stop: impl Future<Output = ()> + Send,
         stop_now: impl Future<Output = ()> + Send,
     ) -> Result<(), ServerError> {
-        let Self { settings, state, listener, metrics, address } = self;
+        let Self { settings, state, tls, listener, metrics, address } = self;
         let failed = |error: std::io::Error| ServerError::new(format!("can't listen: {error}"), "");
         let handle = Handle::new();
         let mut server = axum_server::from_tcp(listener).map_err(failed)?.handle(handle.clone());
@@ -134,15 +142,14 @@ impl SessionServer {
             std::future::pending::<()>().await;
         };
         let served = async {
-            match &settings.tls {
+            match tls {
                 None => server.serve(connections).await.map_err(failed),
-                Some(files) => {
-                    let tls = tls::configuration(files)?;
+                Some((files, tls)) => {
                     let acceptor =
                         RustlsAcceptor::new(tls.clone()).handshake_timeout(settings.limits.headers);
                     tokio::select! {
                         served = server.acceptor(acceptor).serve(connections) => served.map_err(failed),
-                        () = tls::follow(files.clone(), tls) => Ok(()),
+                        () = tls::follow(files, tls) => Ok(()),
                     }
                 }
             }
@@ -218,8 +225,9 @@ fn router(state: &Arc<ServerState>) -> Router {
     }
     for route in routes() {
         let state = state.clone();
-        let answer =
-            move |path: RawPathParams, request: Request| dispatch::answer(state, route, path, request);
+        let answer = move |path: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+            dispatch::answer(state, route, path, request)
+        };
         router = router.route(route.path, MethodRouter::new().on(filter(route.method), answer));
     }
     router

@@ -117,8 +117,10 @@ pub struct ServerLimits {
     pub readers_of_token: usize,
     /// Subscriptions of a WebSocket. Default: 8.
     pub subscriptions: usize,
-    /// How often a WebSocket is checked: whether its token is still valid, and whether its client is there. Default: 20 s.
+    /// How often it is checked whether the client of a WebSocket is there. Default: 20 s.
     pub socket_check: Duration,
+    /// How often it is checked whether callers who wait for changes may still read. Default: 0.5 s.
+    pub access_check: Duration,
     /// The time in which a client must read a frame. Default: 30 s.
     pub stalled_reader: Duration,
 }
@@ -158,6 +160,7 @@ impl Default for ServerLimits {
             readers_of_token: 16,
             subscriptions: 8,
             socket_check: Duration::from_secs(20),
+            access_check: Duration::from_millis(500),
             stalled_reader: Duration::from_secs(30),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use amplifier_session_api::ApiCaller;
+use amplifier_session_api::{ApiCaller, Reach};
 use amplifier_session_core::model::{Timestamp, UserId};
 use axum::http::{HeaderMap, header};
 
@@ -10,6 +10,7 @@ use crate::{
     network::AddressRange,
     problem::HttpProblem,
     quota::StorageQuota,
+    routes::HttpRoute,
     settings::ProxySignIn,
     tokens::{AccessToken, TokenBook},
 };
@@ -54,6 +55,18 @@ impl SignedIn {
     /// The same caller, who reads only sessions of this owner where they reach farther than their own.
     pub(crate) fn reading_of(self, owner: UserId) -> Self {
         Self { caller: self.caller.with_owner(Some(owner)), ..self }
+    }
+
+    /// Checks that they have a right and the reach for this route. A handler checks them too, by the operation that it
+    /// calls.
+    pub(crate) fn check_rights(&self, route: &HttpRoute) -> Result<(), HttpProblem> {
+        if !route.rights().any(|right| self.caller.has(right)) {
+            return Err(HttpProblem::missing_right(route.right));
+        }
+        if route.reach > Reach::Own {
+            self.caller.scope(route.reach).map_err(|error| HttpProblem::of_operation(error, route))?;
+        }
+        Ok(())
     }
 
     /// How much they may store, as far as their token says so.
@@ -168,7 +181,7 @@ fn bearer(value: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use amplifier_session_api::{AccessRight, Reach};
+    use amplifier_session_api::AccessRight;
 
     use super::*;
     use crate::tokens::{NewToken, TokenFile};

@@ -13,9 +13,11 @@ use crate::{
     documentation::Documentation,
     limits::RequestLimits,
     metrics::ServerMetrics,
+    problem::HttpProblem,
     quota::StorageQuota,
+    routes::HttpRoute,
     settings::{ServerLimits, ServerSettings},
-    sign_in::SignIn,
+    sign_in::{SignIn, SignedIn},
 };
 
 /// What all requests of a server share.
@@ -73,6 +75,14 @@ impl ServerState {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(user);
         let place = usize::try_from(hash % CHANGES as u64).unwrap_or_default();
         Some(self.changes.get(place)?.clone().lock_owned().await)
+    }
+
+    /// The caller of a request for `route` with the rights that they have now, for what lasts: their token may have been
+    /// revoked or changed.
+    pub(crate) fn again(&self, signed_in: &SignedIn, route: &HttpRoute) -> Result<SignedIn, HttpProblem> {
+        let signed_in = self.sign_in.again(signed_in, self.store.timestamp())?;
+        signed_in.check_rights(route)?;
+        Ok(signed_in)
     }
 
     /// The server is not ready from now on.

@@ -71,7 +71,7 @@ impl PushedTo {
         }
         if !report.deleted.is_empty() {
             let count = counted(report.deleted.len() as u64, "session");
-            say("note", &format!("{count} that were deleted from {} are not sent again", self.to));
+            say("note", &format!("not sent again: {count} deleted from {}", self.to));
         }
         let line = |TransferFailure { session_id, reason }: &TransferFailure| {
             format!("{session_id} to {}: {}", self.to, one_line(reason))

@@ -152,6 +152,10 @@ fn other_machines_need_a_name_and_tls() {
     let named = ["serve", "--listen", "0.0.0.0:0", "--public-url", "https://sessions.example.com"];
     assert!(home.run(&named).stderr.contains("--tls-cert"));
     assert_eq!(home.run(&["serve", "--public-url", "http://sessions.example.com"]).code, 2);
+    // Nobody is told an address that does not answer.
+    let without =
+        home.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "none.pem", "--tls-key", "none.pem"]);
+    assert_eq!((without.code, without.stdout.as_str()), (1, ""), "{}", without.stderr);
 }
 
 #[test]

@@ -190,8 +190,11 @@ impl<'a> QueryPart<'a> {
     }
 
     fn field(text: &'a str, is_excluded: bool) -> Option<(Self, usize)> {
-        let (name, after) = text.split_once(':')?;
-        let name = FieldName::ALL.into_iter().find(|known| known.as_str() == name)?;
+        // Only the beginning is looked at: a query of many words would otherwise be read again for each of them.
+        let (name, after) = FieldName::ALL.into_iter().find_map(|name| {
+            let after = text.strip_prefix(name.as_str())?.strip_prefix(':')?;
+            Some((name, after))
+        })?;
         let begins = name.as_str().len() + 1;
         if let Some(value) = quoted(after) {
             return Some((Self::Field { name, value, is_excluded }, begins + value.len() + 2));
@@ -274,6 +277,14 @@ mod tests {
         ];
         assert_eq!((query.text.as_str(), fields), ("retry", expected.to_vec()));
         assert_eq!(TypedQuery::parse("tool:bash").text, "");
+    }
+
+    #[test]
+    fn a_query_of_many_words_is_read_once() {
+        // With a pass for each word, this would take minutes.
+        let text = "word".to_owned() + &" a".repeat(400_000);
+        let query = TypedQuery::parse(&format!("{text} -other role:user"));
+        assert_eq!((query.text, query.excluded.len(), query.fields.len()), (text, 1, 1));
     }
 
     #[test]

@@ -64,7 +64,9 @@ struct FollowedFeed {
 enum SocketEvent {
     Received(Option<Result<Message, axum::Error>>),
     Page(u64, Result<ChangesResponse, HttpProblem>),
-    /// It is time to see whether both sides are still there.
+    /// The caller has other rights than before, or none.
+    Rights,
+    /// It is time to see whether the client is still there.
     Check,
 }
 
@@ -116,23 +118,24 @@ impl LiveSocket {
     }
 
     async fn turn(&mut self) -> Result<(), SocketEnd> {
-        let state = self.call.state().clone();
+        let (state, call) = (self.call.state().clone(), self.call.clone());
         let event = tokio::select! {
             () = state.stopped() => return Err(SocketEnd::closed(GOING_AWAY, "the server stops")),
             received = self.socket.recv() => SocketEvent::Received(received),
             (id, page) = next_page(&mut self.subscriptions) => SocketEvent::Page(id, page),
+            () = call.rights_change() => SocketEvent::Rights,
             _ = self.checks.tick() => SocketEvent::Check,
         };
         match event {
             SocketEvent::Received(received) => self.received(received).await,
             SocketEvent::Page(id, page) => self.deliver(id, page).await,
+            SocketEvent::Rights => self.check_access().map(drop),
             SocketEvent::Check => self.check().await,
         }
     }
 
-    /// Checks that the caller may still read, and that the client is still there.
+    /// Checks that the client is still there.
     async fn check(&mut self) -> Result<(), SocketEnd> {
-        self.check_access()?;
         if self.unanswered >= MOST_UNANSWERED {
             return Err(SocketEnd::Gone);
         }

@@ -19,6 +19,7 @@ pub(crate) fn changes(mut call: HttpCall) -> Answering {
                 answer = api.wait_for_changes(&request, patience) => answer,
                 // Nothing is lost: the client goes on after the same cursor.
                 () = state.stopped() => api.changes(&request).await,
+                () = call.rights_change() => api.changes(&request).await,
             }
         };
         // A token that was revoked meanwhile gets nothing, and one with other rights what it may read now.

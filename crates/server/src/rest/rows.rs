@@ -128,13 +128,14 @@ async fn taken(
     }
 }
 
-/// The piece, if the caller may still store more: a body may be larger than their quota.
+/// The piece, if the caller may still store more: a body may be larger than their quota, and last for long.
 async fn checked(
     call: &HttpCall,
     piece: Result<Option<Vec<u8>>, HttpProblem>,
     unchecked: &mut usize,
 ) -> Result<Option<Vec<u8>>, HttpProblem> {
     let piece = piece?;
+    call.again()?;
     *unchecked += piece.as_ref().map_or(0, Vec::len);
     if *unchecked > CHECKED {
         call.check_quota(false).await?;

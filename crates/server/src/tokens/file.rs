@@ -61,7 +61,7 @@ impl TokenFile {
     ///
     /// # Errors
     ///
-    /// If the file can't be read or written, or the system has no random numbers.
+    /// If the file can't be read or written, has something else in it, or the system has no random numbers.
     pub fn create(&self, new: &NewToken, now: Timestamp) -> io::Result<AccessToken> {
         let token = AccessToken::random()?;
         let record = TokenRecord::new(token.id(), token.hash(), new, now);
@@ -95,6 +95,8 @@ impl TokenFile {
         let lock = private(OpenOptions::new().write(true).create(true).truncate(false))
             .open(self.path.with_extension("toml.lock"))?;
         lock.lock()?;
+        // A server believes none of the tokens if one can't be read.
+        self.tokens()?;
         let mut document: DocumentMut = self.text()?.parse().map_err(|error| self.wrong(&error))?;
         let tables = document.entry(TABLE).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
         let tables =
@@ -252,11 +254,11 @@ mod tests {
         file.revoke(token.id()).unwrap();
         let text = std::fs::read_to_string(file.path()).unwrap();
         assert!(text.starts_with(HEAD) && text.contains("# of ben\n[[token]]"), "{text}");
-        std::fs::write(file.path(), "[[token]]\nid = 3").unwrap();
-        assert!(file.create(&new("ben"), now()).is_ok() && file.tokens().is_err());
-        std::fs::write(file.path(), "not toml").unwrap();
-        assert!(file.create(&new("ben"), now()).is_err());
-        assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "not toml");
+        for wrong in ["[[token]]\nid = 3", "not toml"] {
+            std::fs::write(file.path(), wrong).unwrap();
+            assert!(file.create(&new("ben"), now()).is_err());
+            assert_eq!(std::fs::read_to_string(file.path()).unwrap(), wrong);
+        }
     }
 
     #[test]

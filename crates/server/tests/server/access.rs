@@ -3,7 +3,16 @@
 use amplifier_session_api::{AccessRight, Reach};
 use amplifier_session_testkit::{lines, prelude::*};
 
-use crate::{Running, SECRET, client::Request};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
+
+use crate::{
+    Running, SECRET,
+    client::{Reply, Request},
+    live_client::{Ended, LiveClient},
+};
 
 const READ: &[AccessRight] = &[AccessRight::Read];
 
@@ -24,6 +33,49 @@ async fn without_a_valid_token_nothing_is_read() {
     // A token in an address would be in logs.
     let reply = Request::new(server.address, "GET", &format!("/v1/me?token={token}")).send().await;
     assert_eq!(reply.status, 401);
+}
+
+/// What lasts ends with its token: an answer that is read slowly, and bodies that are sent slowly.
+#[tokio::test]
+async fn a_revoked_token_ends_what_has_begun() {
+    let server = Running::start().await;
+    let long = vec![lines::user(&"x".repeat(1 << 20)); 24];
+    let target = target_of("ana", "shop", "long-1");
+    server.storage.ingestion().sync_transcript_lines(&target, whole(long)).await.unwrap();
+    let token = server.token("ana", Reach::Own, &AccessRight::ALL);
+    let mut live = LiveClient::connect(&server, &token).await.unwrap();
+    let mut begun = Vec::new();
+    for (method, path) in [
+        ("GET", "/v1/sessions/long-1/export"),
+        ("POST", "/v1/rows"),
+        ("PUT", "/v1/sessions/first-1/transcript?from=2"),
+    ] {
+        let request = server.ana(method, path).body("application/jsonl", "{}\n").bytes();
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        // The bodies come later.
+        let sent = if method == "GET" { request.len() } else { request.len() - 3 };
+        stream.write_all(&request[..sent]).await.unwrap();
+        begun.push(stream);
+    }
+    begun[0].readable().await.unwrap();
+    server.file.revoke(token.split('_').nth(1).unwrap()).unwrap();
+    assert_eq!(live.end().await, Ended::Closed(4401));
+    let mut read = Vec::new();
+    let _ = begun[0].read_to_end(&mut read).await;
+    assert!(read.starts_with(b"HTTP/1.1 200 OK"), "{}", String::from_utf8_lossy(&read[..100]));
+    assert!(read.len() < 24 << 20 && !read.ends_with(b"\r\n0\r\n\r\n"), "{} bytes", read.len());
+    for stream in &mut begun[1..] {
+        stream.write_all(b"{}\n").await.unwrap();
+        assert_eq!(Reply::read(stream).await.problem(), (401, "unauthenticated".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_is_a_problem() {
+    let server = Running::start().await;
+    assert_eq!(server.get("/v1/sessions/%ff").await.problem(), (400, "validation".to_owned()));
+    let without = Request::new(server.address, "GET", "/v1/sessions/%ff").send().await;
+    assert_eq!(without.problem(), (401, "unauthenticated".to_owned()));
 }
 
 #[tokio::test]

@@ -197,8 +197,7 @@ async fn subscriptions_and_frames_are_limited() {
 
 #[tokio::test]
 async fn a_revoked_token_ends_its_connections() {
-    let often = |settings: &mut ServerSettings| settings.limits.socket_check = Duration::from_millis(50);
-    let server = Running::with(storage().await, often).await;
+    let server = Running::start().await;
     let mut client = live(&server, "ana", Reach::Own).await;
     assert_eq!(client.subscribe(json!({"id": 1})).await["type"], "ready");
     let token = server.token("ana", Reach::Own, &AccessRight::ALL);
