@@ -21,10 +21,11 @@ impl Api<'_> {
                     skip -= 1;
                     continue;
                 }
-                if found.len() == limit || page.is_full() {
+                let bytes = line.raw.as_bytes().len();
+                if found.len() == limit || !page.has_room(bytes) {
                     return Ok((found, true));
                 }
-                page.add(line.raw.as_bytes().len())?;
+                page.add(bytes)?;
                 found.push(line);
             }
         }

@@ -118,3 +118,41 @@ async fn lists_of_a_server_are_those_of_its_store() {
         assert!(count(&same(&server, lost).await, "events") >= limit.min(50));
     }
 }
+
+#[tokio::test]
+async fn a_long_line_after_others_is_a_page_of_its_own() {
+    let small = |settings: &mut ServerSettings| {
+        (settings.limits.page, settings.limits.answer) = (20_000, 60_000);
+    };
+    let storage = storage().await;
+    let target = target_of("ana", "shop", LONG);
+    let mut ingest = storage.ingestion().ingest(target.clone()).await.unwrap();
+    let seen = Timestamp::from_micros(0);
+    let sizes = [9_000, 9_000, 50_000, 9_000, 50_000, 50_000];
+    ingest.begin_transcript(0).await.unwrap();
+    for size in sizes {
+        ingest.transcript_line(lines::user(&"x".repeat(size)).into(), seen).await.unwrap();
+    }
+    ingest.end_transcript(Extent::Whole);
+    ingest.begin_events(0).await.unwrap();
+    for (at, size) in sizes.into_iter().enumerate() {
+        let line = json!({"event": "a:b", "ts": format!("2026-01-05T08:00:0{at}Z"), "data": {"x": "x".repeat(size)}});
+        ingest.event_line(RawJson::from(line.to_string().as_str()), seen).await.unwrap();
+    }
+    ingest.end_events(Extent::Whole);
+    ingest.commit().await.unwrap();
+    let server = Running::with(storage, small).await;
+    let session = LONG.to_owned();
+    let lines = LinesRequest { scope: Reach::Own, session, from: None, limit: None, range: false };
+    let list =
+        same(&server, MessagesRequest { lines: lines.clone(), vectors: false, short_ids: false }).await;
+    assert_eq!(list["messages"].as_array().unwrap().len(), 6);
+    same(&server, SessionEventsRequest { lines, full: true }).await;
+    let list = same(&server, EventsRequest { full: true, ..Default::default() }).await;
+    assert_eq!(list["events"].as_array().unwrap().len(), 6);
+    store(&server.storage, &target, 1).await;
+    same(&server, SupersededMessagesRequest::new(LONG)).await;
+    let list = same(&server, SupersededEventsRequest { full: true, ..Default::default() }).await;
+    // The first one has changed in its place.
+    assert_eq!(list["events"].as_array().unwrap().len(), 5);
+}
