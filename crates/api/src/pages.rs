@@ -32,8 +32,9 @@ impl GrowingPage<'_> {
         self.bytes += bytes;
     }
 
-    /// Whether the page is full.
-    pub(crate) fn is_full(&self) -> bool {
-        self.meter.is_some_and(|meter| self.bytes >= meter.page_bytes())
+    /// Whether a line of this size is also in the page. The first one always is.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let most = self.meter.map_or(usize::MAX, |meter| meter.page_bytes());
+        self.bytes == 0 || self.bytes.saturating_add(bytes) <= most
     }
 }

@@ -67,6 +67,11 @@ impl Estimated {
         Ok(Self(storage.sessions().estimated_dates(sessions).await?))
     }
 
+    /// Those among sessions of which it is known.
+    pub(crate) fn among<'a>(known: impl Iterator<Item = &'a SessionView>) -> Self {
+        Self(known.filter(|view| view.is_estimated()).map(|view| view.session.key()).collect())
+    }
+
     /// Whether the dates of a session are estimates.
     #[must_use]
     pub fn has(&self, session: &Session) -> bool {

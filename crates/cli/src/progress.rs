@@ -9,6 +9,7 @@ use std::{
 };
 
 use amplifier_session_storage::{
+    model::SessionSource,
     storage::EmbedReport,
     sync::{Progress, SessionFolder, SessionOutcome, Stage},
 };
@@ -143,6 +144,8 @@ impl Progress for Syncing {
 pub(crate) struct PlannedSession {
     pub(crate) project: String,
     pub(crate) session: String,
+    /// The program that writes it.
+    pub(crate) source: SessionSource,
     pub(crate) outcome: &'static str,
     pub(crate) bytes: u64,
 }
@@ -167,7 +170,8 @@ impl Progress for SyncPlan {
             _ => return,
         };
         let (project, session) = (folder.project.to_string(), folder.session.to_string());
-        let planned = PlannedSession { project, session, outcome, bytes: folder.bytes };
+        let (source, bytes) = (folder.source, folder.bytes);
+        let planned = PlannedSession { project, session, source, outcome, bytes };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(planned);
     }
 }

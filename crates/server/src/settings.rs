@@ -93,6 +93,8 @@ pub struct ServerLimits {
     pub answers: usize,
     /// Bytes of lines for all answers with the same token. At least those of one. Default: 64 MB.
     pub answers_of_token: usize,
+    /// Items of the answer of an operation; programs of this project ask for the rest. Default: 10,000.
+    pub items: usize,
     /// Requests a second with a token. Default: 50.
     pub requests: u32,
     /// Requests at once with a token, after a pause. Default: 100.
@@ -147,6 +149,7 @@ impl Default for ServerLimits {
             page: 16 << 20,
             answers: 128 << 20,
             answers_of_token: 64 << 20,
+            items: 10_000,
             requests: 50,
             request_burst: 100,
             events: 500,

@@ -225,6 +225,17 @@ impl EventReader {
         Ok(None)
     }
 
+    /// The size of the next event's line, if it is read.
+    fn next_bytes(&self) -> Option<usize> {
+        match &self.events {
+            UnreadEvents::Stored { events, with_lines, .. } => {
+                let bytes = events.as_slice().first()?.data_size_bytes;
+                Some(if *with_lines { usize::try_from(bytes).unwrap_or(usize::MAX) } else { 0 })
+            }
+            UnreadEvents::Answered(events) => events.as_slice().first().map(|_| 0),
+        }
+    }
+
     /// The fields after the events, once all events are read.
     #[must_use]
     pub fn end(self) -> EventsEnd {
@@ -246,11 +257,12 @@ impl Api<'_> {
         let ApiAnswer { response: mut reader, notices } = self.read_events(request).await?;
         let (mut events, mut page): (Vec<EventView>, _) = (Vec::new(), self.page());
         let mut is_cut = false;
-        while let Some(found) = reader.next().await? {
-            if page.is_full() {
+        while let Some(bytes) = reader.next_bytes() {
+            if !page.has_room(bytes) {
                 is_cut = true;
                 break;
             }
+            let Some(found) = reader.next().await? else { break };
             page.add_counted(found.line.as_ref().map_or(0, |line| line.0.as_bytes().len()));
             events.push(found);
         }

@@ -7,6 +7,7 @@ use amplifier_session_core::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::is_zero;
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
     ids::{address, short},
@@ -26,11 +27,14 @@ pub struct FilesRequest {
     pub changed: bool,
     /// Maximum number of files. A file that was read and changed counts twice.
     pub limit: usize,
+    /// The number of the first files that an earlier response had, and that this one does not have.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: usize,
 }
 
 impl Default for FilesRequest {
     fn default() -> Self {
-        Self { scope: Reach::default(), session: String::new(), changed: false, limit: 100 }
+        Self { scope: Reach::default(), session: String::new(), changed: false, limit: 100, skip: 0 }
     }
 }
 
@@ -107,6 +111,7 @@ impl Api<'_> {
             let what = if request.changed { FoundKind::ChangedFile } else { FoundKind::File };
             notices.push(Notice::NothingFound { what, nearest: None });
         }
+        used.drain(..request.skip.min(used.len()));
         let has_more = used.len() > request.limit;
         let short_ids = self.storage.sessions().short_ids(&scope, [id]).await?;
         let listed = |file| ListedFile::new(file, short(&short_ids, id));

@@ -46,3 +46,8 @@ pub mod write_rows;
 
 #[cfg(test)]
 mod change_tests;
+
+/// Whether a number says nothing, so that a request without it can be read by earlier versions.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

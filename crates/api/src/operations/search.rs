@@ -10,6 +10,7 @@ use amplifier_session_core::{
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
+use super::is_zero;
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, NearestMessage, Notice, Reach,
     budget::{AnswerLimits, Items, Portion},
@@ -106,10 +107,6 @@ impl SearchRequest {
         options.validate()?;
         Ok((read, options))
     }
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// Messages that were found.

@@ -9,6 +9,7 @@ use amplifier_session_core::{
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
+use super::is_zero;
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach,
     filter::RequestFilter,
@@ -44,6 +45,9 @@ pub struct SessionsRequest {
     /// Continue after a page, given its cursor [`next`](SessionsResponse::next). Only in the usual order.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// The number of the first sessions that an earlier response had, and that this one does not have.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: usize,
     /// Whether the response has short ids, for a face that shows them.
     pub short_ids: bool,
 }
@@ -60,6 +64,7 @@ impl Default for SessionsRequest {
             tree: false,
             limit: 50,
             after: None,
+            skip: 0,
             short_ids: false,
         }
     }
@@ -171,6 +176,13 @@ impl ListedSession {
         }
     }
 
+    /// Trees of the sessions of a list.
+    pub(crate) fn forest(listed: Vec<Self>) -> Vec<Self> {
+        let estimated = Estimated::among(listed.iter().map(|listed| &listed.session));
+        let sessions = listed.into_iter().map(|listed| listed.session.session).collect();
+        SessionTree::forest(sessions).iter().map(|tree| Self::of_tree(tree, &estimated)).collect()
+    }
+
     /// A session with its sub-agents and forks.
     #[must_use]
     pub fn of_tree(tree: &SessionTree, estimated: &Estimated) -> Self {
@@ -243,8 +255,9 @@ impl Api<'_> {
     ) -> Result<SessionsResponse, ApiError> {
         let scope = query.scope.clone();
         // One more than needed, to know whether there are more.
-        let query = query.with_limit(request.limit.saturating_add(1));
+        let query = query.with_limit(request.skip.saturating_add(request.limit).saturating_add(1));
         let mut sorted = self.sorted_sessions(query, request.sort).await?;
+        sorted.drain(..request.skip.min(sorted.len()));
         let has_more = sorted.len() > request.limit;
         sorted.truncate(request.limit);
         let last = sorted.last().filter(|_| has_more && request.sort == SessionOrder::Updated);
@@ -253,12 +266,8 @@ impl Api<'_> {
         let estimated = Estimated::of(self.storage, &sessions).await?;
         let short_ids =
             if request.short_ids { self.short_ids_of(&scope, &sessions).await? } else { ShortIds::new() };
-        let sessions = if request.tree {
-            let forest = SessionTree::forest(sessions);
-            forest.iter().map(|tree| ListedSession::of_tree(tree, &estimated)).collect()
-        } else {
-            sorted.iter().map(|one| ListedSession::of_list(one, request.sort, &estimated)).collect()
-        };
+        let listed = sorted.iter().map(|one| ListedSession::of_list(one, request.sort, &estimated)).collect();
+        let sessions = if request.tree { ListedSession::forest(listed) } else { listed };
         let damaged = self.damaged_within(&scope);
         let incomplete = IncompleteReason::of_damage(&damaged);
         Ok(SessionsResponse { sessions, sort: request.sort, has_more, next, damaged, incomplete, short_ids })

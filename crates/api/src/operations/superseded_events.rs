@@ -9,6 +9,7 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::is_zero;
 use crate::{Api, ApiAnswer, ApiError, InvalidRequest, Reach, filter::RequestFilter, views};
 
 /// A list of superseded events.
@@ -30,6 +31,9 @@ pub struct SupersededEventsRequest {
     pub from: u32,
     /// Maximum number of events.
     pub limit: usize,
+    /// The number of the first events that an earlier response had, and that this one does not have.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: usize,
     /// Whether the response has the lines of the event logs.
     pub full: bool,
 }
@@ -43,6 +47,7 @@ impl Default for SupersededEventsRequest {
             event_type: None,
             from: 0,
             limit: 50,
+            skip: 0,
             full: false,
         }
     }
@@ -123,7 +128,7 @@ impl Api<'_> {
                 && period.contains(line.ts)
                 && request.event_type.as_ref().is_none_or(|wanted| line.event_type.as_ref() == Some(wanted))
         };
-        let (lines, has_more) = self.first_superseded(query, request.limit, matches).await?;
+        let (lines, has_more) = self.first_superseded(query, request.skip, request.limit, matches).await?;
         let events = lines.into_iter().map(|line| SupersededEvent::new(line, request.full)).collect();
         Ok(ApiAnswer { response: SupersededEventsResponse { events, has_more }, notices })
     }

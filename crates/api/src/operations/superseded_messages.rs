@@ -10,6 +10,7 @@ use amplifier_session_core::{
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
+use super::is_zero;
 use crate::{
     Api, ApiAnswer, ApiError, InvalidRequest, Reach,
     ids::short,
@@ -30,6 +31,9 @@ pub struct SupersededMessagesRequest {
     /// Maximum number of messages. Default: 100.
     #[serde(default = "default_limit")]
     pub limit: usize,
+    /// The number of the first messages that an earlier response had, and that this one does not have.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skip: usize,
     /// The maximum length of each message in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_chars: Option<usize>,
@@ -51,6 +55,7 @@ impl SupersededMessagesRequest {
             session: session.into(),
             from: 0,
             limit: Self::LIMIT,
+            skip: 0,
             max_chars: None,
         }
     }
@@ -172,7 +177,8 @@ impl Api<'_> {
         // Another user may have a session with the same id.
         let matches =
             |line: &SupersededLine| line.user_id == session.user_id && line.sequence >= request.from;
-        let (lines, has_more_after) = self.first_superseded(query, request.limit, matches).await?;
+        let (lines, has_more_after) =
+            self.first_superseded(query, request.skip, request.limit, matches).await?;
         let shown = |line| SupersededMessage::new(line, &session, short(&short_ids, id), request.max_chars);
         let messages = lines.iter().map(shown).collect();
         let session = SessionView::from(&session);

@@ -6,6 +6,7 @@ use amplifier_session_core::{backend::SupersededQuery, storage::SupersededSessio
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
+use super::is_zero;
 use crate::{
     Api, ApiAnswer, ApiError, FoundKind, InvalidRequest, Notice, Reach, filter::RequestFilter, ids::ShortIds,
 };
@@ -21,13 +22,22 @@ pub struct SupersededSessionsRequest {
     pub filter: RequestFilter,
     /// Maximum number of sessions.
     pub limit: usize,
+    /// The number of the first sessions that an earlier response had, and that this one does not have.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: usize,
     /// Whether the response has short ids, for a face that shows them.
     pub short_ids: bool,
 }
 
 impl Default for SupersededSessionsRequest {
     fn default() -> Self {
-        Self { scope: Reach::default(), filter: RequestFilter::default(), limit: 50, short_ids: false }
+        Self {
+            scope: Reach::default(),
+            filter: RequestFilter::default(),
+            limit: 50,
+            skip: 0,
+            short_ids: false,
+        }
     }
 }
 
@@ -79,6 +89,7 @@ impl Api<'_> {
         sessions.retain(|session| period.contains(session.last_superseded_at));
         sessions.sort_by_key(|session| Reverse(session.last_superseded_at));
         let count = sessions.len();
+        sessions.drain(..request.skip.min(count));
         sessions.truncate(request.limit);
         if sessions.is_empty() {
             notices.push(Notice::NothingFound { what: FoundKind::SupersededSession, nearest: None });

@@ -2,15 +2,17 @@
 //!
 //! | file | what is in it |
 //! | --- | --- |
+//! | `lists.rs` | lists, for which a server is asked until all of them is there |
 //! | `operations.rs` | the table of operations that a server answers, and their methods on [`AnyApi`] |
 //! | `call.rs` | a call of an operation and its answer, as JSON |
 //! | `places.rs` | folders in requests, which are those of the caller's machine |
-//! | `special.rs` | the operations whose answers are read piece by piece, or with progress |
+//! | `special.rs` | the operations whose answers are written piece by piece, or with progress |
 //!
 //! A server finds an operation by its [path](ApiOperation::path), and answers with [`ApiOperation::answer`]. A face calls
 //! the methods of [`AnyApi`], which ask either an [`Api`] or a server.
 
 mod call;
+mod lists;
 mod operations;
 mod places;
 mod special;
@@ -27,6 +29,7 @@ use async_trait::async_trait;
 use jiff::Zoned;
 
 pub use call::{ExportEnd, OperationAnswer, OperationCall, read_request};
+pub use lists::ListRequest;
 pub use operations::ApiOperation;
 
 use crate::{Api, ApiError};

@@ -15,9 +15,10 @@ pub(super) async fn run(app: &mut App, args: FilesArgs) -> Result<Outcome, Failu
         session: args.session,
         changed: args.changed,
         limit: args.limit,
+        ..FilesRequest::default()
     };
     let reader = app.reader().await?;
-    let ApiAnswer { response, notices } = reader.api(app).files(&request).await?;
+    let ApiAnswer { response, notices } = reader.api(app).list(&request).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

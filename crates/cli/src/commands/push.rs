@@ -15,7 +15,7 @@ use crate::{
     args::PushArgs,
     failure::{Failure, say},
     problems::message_of,
-    progress::Bar,
+    progress::{Bar, PlannedSession},
     render::text::counted,
     server_store::connect,
 };
@@ -45,17 +45,11 @@ pub(super) fn servers(app: &App, args: &PushArgs) -> Result<Pushing, Failure> {
 impl Pushing {
     /// Sends what each server lacks of the sessions of a user. A server that fails does not keep the others from getting
     /// them.
-    pub(super) async fn run(
-        &self,
-        storage: &SessionStorage,
-        user: &UserId,
-        dry_run: bool,
-    ) -> Result<Vec<PushedTo>, Failure> {
-        let options =
-            PushOptions::new(user.clone()).with_selection(self.selection.clone()).with_dry_run(dry_run);
+    pub(super) async fn run(&self, storage: &SessionStorage, user: &UserId) -> Vec<PushedTo> {
+        let options = PushOptions::new(user.clone()).with_selection(self.selection.clone());
         let mut pushed = Vec::new();
         for server in &self.servers {
-            if !dry_run && let Err(error) = say_first(storage, server, &options).await {
+            if let Err(error) = say_first(storage, server, &options).await {
                 pushed.push(failed(server, &error));
                 continue;
             }
@@ -64,11 +58,43 @@ impl Pushing {
             let sent = storage.exchange().push(server, &options, &on_progress).await;
             drop(bar);
             pushed.push(match sent {
-                Ok(report) => PushedTo::new(server.address(), dry_run, report),
+                Ok(report) => PushedTo::new(server.address(), report),
                 Err(error) => failed(server, &error),
             });
         }
-        Ok(pushed)
+        pushed
+    }
+
+    /// What would be sent of the stored sessions, and how many of those that a sync would read first.
+    pub(super) async fn preview(
+        &self,
+        storage: &SessionStorage,
+        user: &UserId,
+        to_read: &[PlannedSession],
+    ) -> Vec<PushedTo> {
+        let options =
+            PushOptions::new(user.clone()).with_selection(self.selection.clone()).with_dry_run(true);
+        let mut planned = Vec::new();
+        for server in &self.servers {
+            let report = storage.exchange().push(server, &options, &|_| ()).await;
+            planned.push(match report {
+                Ok(report) => {
+                    let to_read = self.also_sent(to_read, &report);
+                    PushedTo::planned(server.address(), report, to_read)
+                }
+                Err(error) => failed(server, &error),
+            });
+        }
+        planned
+    }
+
+    /// The number of the sessions that would be read and may be sent then. Their folders are not known before.
+    fn also_sent(&self, to_read: &[PlannedSession], report: &PushReport) -> u64 {
+        let stored: BTreeSet<&str> = report.planned.iter().map(|one| one.session_id.as_str()).collect();
+        let is_sent = |one: &&PlannedSession| {
+            self.selection.sources.contains(&one.source) && !stored.contains(one.session.as_str())
+        };
+        to_read.iter().filter(is_sent).count() as u64
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     app::App,
     args::PushArgs,
     failure::{Failure, say},
+    progress::PlannedSession,
 };
 
 /// No server gets anything.
@@ -20,12 +21,16 @@ pub(super) fn servers(app: &App, _: &PushArgs) -> Result<NoServers, Failure> {
 }
 
 impl NoServers {
-    pub(super) async fn run(
+    pub(super) async fn run(&self, _: &SessionStorage, _: &UserId) -> Vec<PushedTo> {
+        Vec::new()
+    }
+
+    pub(super) async fn preview(
         &self,
         _: &SessionStorage,
         _: &UserId,
-        _: bool,
-    ) -> Result<Vec<PushedTo>, Failure> {
-        Ok(Vec::new())
+        _: &[PlannedSession],
+    ) -> Vec<PushedTo> {
+        Vec::new()
     }
 }

@@ -28,20 +28,25 @@ pub(super) struct PushedTo {
     error: Option<String>,
     #[serde(skip)]
     hint: Option<String>,
-    #[serde(skip)]
-    is_dry_run: bool,
+    /// In a dry run: how many sessions would be read first, and may then be sent too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_read: Option<u64>,
 }
 
 // Builds without the client make none.
 #[cfg_attr(not(feature = "client"), allow(dead_code))]
 impl PushedTo {
-    pub(super) fn new(to: &impl fmt::Display, is_dry_run: bool, report: PushReport) -> Self {
-        Self { to: to.to_string(), report: Some(report), error: None, hint: None, is_dry_run }
+    pub(super) fn new(to: &impl fmt::Display, report: PushReport) -> Self {
+        Self { to: to.to_string(), report: Some(report), error: None, hint: None, to_read: None }
+    }
+
+    pub(super) fn planned(to: &impl fmt::Display, report: PushReport, to_read: u64) -> Self {
+        Self { to_read: Some(to_read), ..Self::new(to, report) }
     }
 
     pub(super) fn failed(to: &impl fmt::Display, error: String, hint: Option<&str>) -> Self {
         let hint = hint.map(str::to_owned);
-        Self { to: to.to_string(), report: None, error: Some(error), hint, is_dry_run: false }
+        Self { to: to.to_string(), report: None, error: Some(error), hint, to_read: None }
     }
 }
 
@@ -49,7 +54,7 @@ impl PushedTo {
     /// Prints what was sent: a line; or what would be, a line for each session.
     pub(super) fn print(&self, out: &mut Out) -> io::Result<()> {
         let Some(report) = &self.report else { return Ok(()) };
-        if self.is_dry_run {
+        if self.to_read.is_some() {
             return list(out, &self.to, &report.planned);
         }
         let line = format!("{} to {}", summary(report), self.to);
@@ -65,9 +70,11 @@ impl PushedTo {
             say("hint", hint);
         }
         let Some(report) = &self.report else { return false };
-        if self.is_dry_run {
-            let count = counted(report.planned.len() as u64, "stored session");
-            say("note", &format!("dry run: {count} would be sent to {}", self.to));
+        if let Some(to_read) = self.to_read {
+            say(
+                "note",
+                &format!("dry run: {}", would_be_sent(report.planned.len() as u64, to_read, &self.to)),
+            );
         }
         if !report.deleted.is_empty() {
             let count = counted(report.deleted.len() as u64, "session");
@@ -78,6 +85,18 @@ impl PushedTo {
         };
         say_some("failed", report.failed.iter().map(line), LISTED, report.failed.len() as u64);
         report.failed.is_empty()
+    }
+}
+
+/// `3 stored sessions would be sent to https://…, and up to 2 that would be read first`.
+fn would_be_sent(stored: u64, to_read: u64, to: &str) -> String {
+    let count = counted(stored, "stored session");
+    match (stored, to_read) {
+        (_, 0) => format!("{count} would be sent to {to}"),
+        (0, _) => format!("up to {} would be read, and then sent to {to}", counted(to_read, "session")),
+        _ => {
+            format!("{count} would be sent to {to}, and up to {} that would be read first", grouped(to_read))
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn run(app: &mut App, args: SessionsArgs) -> Result<Outcome, Fa
     request.check(&app.now)?;
     let reader = app.reader().await?;
     let unread = refresh::before_reading(app, &reader, args.no_refresh).await;
-    let ApiAnswer { mut response, notices } = reader.api(app).sessions(&request).await?;
+    let ApiAnswer { mut response, notices } = reader.api(app).list(&request).await?;
     response.incomplete.extend(unread);
     app.say_notices(&notices);
     show(app, &response, args.tree, reader.names_owners())?;

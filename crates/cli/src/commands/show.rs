@@ -41,14 +41,14 @@ pub(super) async fn run(app: &mut App, args: ShowArgs) -> Result<Outcome, Failur
     if !args.events {
         let is_json = app.out.is_json();
         let request = MessagesRequest { lines: lines.clone(), vectors: is_json, short_ids: !is_json };
-        match reader.api(app).all_messages(&request).await {
+        match reader.api(app).list(&request).await {
             // It is shown below.
             Err(ApiError::Invalid(InvalidRequest::NamesEvent { .. })) => {}
             answer => return show(app, &reader, answer?, &args),
         }
     }
     let request = SessionEventsRequest { lines, full: args.full };
-    let answer = reader.api(app).all_session_events(&request).await?;
+    let answer = reader.api(app).list(&request).await?;
     show_events(app, answer)
 }
 

@@ -34,10 +34,11 @@ pub(super) async fn sessions(app: &mut App, args: SessionsArgs) -> Result<Outcom
         filter: args.filter.request(&args.narrow),
         limit: args.limit,
         short_ids: app.out.is_terminal() && !app.out.is_json(),
+        ..SupersededSessionsRequest::default()
     };
     request.check(&app.now)?;
     let reader = app.reader().await?;
-    let ApiAnswer { response, notices } = reader.api(app).superseded_sessions(&request).await?;
+    let ApiAnswer { response, notices } = reader.api(app).list(&request).await?;
     app.say_notices(&notices);
     let found = &response.sessions;
     if app.out.is_json() {
@@ -73,7 +74,7 @@ pub(super) async fn show(app: &mut App, reader: &OpenedStore, args: &ShowArgs) -
     // A message is cut when it is printed, because not all of it is.
     let max_chars = args.limits.max_chars(&app.out).filter(|_| app.out.is_json());
     let request = SupersededMessagesRequest { scope, from, limit, max_chars, ..new };
-    let ApiAnswer { response, notices } = reader.api(app).superseded_messages(&request).await?;
+    let ApiAnswer { response, notices } = reader.api(app).list(&request).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;
@@ -122,6 +123,7 @@ pub(super) async fn events(app: &mut App, args: EventsArgs) -> Result<Outcome, F
         from: 0,
         limit: args.limit,
         full: args.full,
+        ..SupersededEventsRequest::default()
     };
     request.check(&app.now)?;
     let reader = app.reader().await?;
@@ -133,7 +135,7 @@ async fn list_events(
     reader: &OpenedStore,
     request: &SupersededEventsRequest,
 ) -> Result<Outcome, Failure> {
-    let ApiAnswer { response, notices } = reader.api(app).superseded_events(request).await?;
+    let ApiAnswer { response, notices } = reader.api(app).list(request).await?;
     app.say_notices(&notices);
     if app.out.is_json() {
         app.out.json(&response)?;

@@ -55,7 +55,7 @@ struct DryRunView<'a> {
     report: &'a SyncReport,
     /// The sessions that would be read.
     plan: &'a [PlannedSession],
-    /// What servers would get of the stored sessions.
+    /// What servers would get of the stored sessions, and how many sessions would be read first.
     #[serde(skip_serializing_if = "is_empty")]
     push: &'a [PushedTo],
 }
@@ -103,7 +103,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
         summary::summary(&mut app.out, &report, Some(&store))?;
         app.out.finish()?;
     }
-    let pushed = pushing.run(&storage, &writer.user, false).await?;
+    let pushed = pushing.run(&storage, &writer.user).await;
     if app.out.is_json() {
         app.out.json(&SyncView { report: &report, push: &pushed })?;
     } else {
@@ -157,7 +157,7 @@ async fn dry_run(
     let plan = SyncPlan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;
     let plan = plan.into_sessions();
-    let pushed = servers(app, push)?.run(&writer.storage, &writer.user, true).await?;
+    let pushed = servers(app, push)?.preview(&writer.storage, &writer.user, &plan).await;
     if app.out.is_json() {
         app.out.json(&DryRunView { report: &report, plan: &plan, push: &pushed })?;
     } else {
@@ -175,7 +175,7 @@ async fn dry_run(
 /// Prints what would be read: a table on a terminal, tab-separated fields in a pipe.
 fn list(out: &mut Out, plan: &[PlannedSession]) -> io::Result<()> {
     if !out.is_terminal() {
-        return plan.iter().try_for_each(|PlannedSession { project, session, outcome, bytes }| {
+        return plan.iter().try_for_each(|PlannedSession { project, session, outcome, bytes, .. }| {
             out.line(&format!("{outcome}\t{}\t{session}\t{}", one_line(project), size(*bytes)))
         });
     }
@@ -188,7 +188,7 @@ fn list(out: &mut Out, plan: &[PlannedSession]) -> io::Result<()> {
         Column::text("session").shrinking(2, 16),
         Column::number("size"),
     ];
-    let row = |PlannedSession { project, session, outcome, bytes }: &PlannedSession| {
+    let row = |PlannedSession { project, session, outcome, bytes, .. }: &PlannedSession| {
         let cells = [outcome.to_string(), one_line(project), session.to_string(), size(*bytes)];
         cells.map(TableCell::plain).to_vec()
     };

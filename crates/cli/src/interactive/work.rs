@@ -228,7 +228,7 @@ impl WorkContext {
             range: false,
         };
         let request = MessagesRequest { lines, vectors: false, short_ids: false };
-        let MessagesResponse { session, messages, .. } = self.api().all_messages(&request).await?.response;
+        let MessagesResponse { session, messages, .. } = self.api().list(&request).await?.response;
         Ok((session.session.message_count, messages))
     }
 }

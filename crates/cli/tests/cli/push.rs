@@ -51,13 +51,14 @@ fn a_sync_sends_what_the_server_lacks() {
     let url = other.url();
     let plan = other.run(&home, &[&sync(&url)[..], &["--dry-run"]].concat());
     assert_eq!(plan.code, 0, "{}", plan.stderr);
-    assert!(plan.stderr.contains("0 stored sessions would be sent"), "{}", plan.stderr);
     let first = other.run(&home, &sync(&url));
     assert_eq!(first.code, 0, "{}", first.stderr);
     assert!(first.stderr.contains(&format!("note: first push to {url}: ")), "{}", first.stderr);
     let local = home.json(&["sessions", "--limit", "1000", "--source", "amplifier", "--no-refresh"]);
     let count = local["sessions"].as_array().unwrap().len();
     assert_eq!(other.sessions(), count);
+    let note = format!("dry run: up to {count} sessions would be read, and then sent to {url}");
+    assert!(plan.stderr.contains(&note), "{}", plan.stderr);
     let again = other.run(&home, &[&sync(&url)[..], &["--json"]].concat());
     let pushed = &again.json()["push"][0];
     assert_eq!(
@@ -68,8 +69,12 @@ fn a_sync_sends_what_the_server_lacks() {
     let transcript = "{\"role\":\"user\",\"content\":\"a new question\"}\n";
     home.write_session("-srv-new", "new-1", transcript);
     home.run(&["sync", "--embedding", "none"]);
+    let unread = home.write_session("-srv-new", "new-2", transcript);
     let plan = other.run(&home, &[&sync(&url)[..], &["--dry-run"]].concat());
     assert!(plan.stdout.ends_with(&format!("push new\t-srv-new\tnew-1\t1\t0\t{url}\n")), "{}", plan.stdout);
+    let note = format!("1 stored session would be sent to {url}, and up to 1 that would be read first");
+    assert!(plan.stderr.contains(&note), "{}", plan.stderr);
+    fs::remove_dir_all(unread).unwrap();
     let text = other.run(&home, &sync(&url));
     assert!(
         text.stdout.contains(&format!("1 session, 1 message, 0 events ({count} unchanged) to {url}")),

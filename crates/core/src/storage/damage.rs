@@ -8,7 +8,10 @@ use std::sync::PoisonError;
 
 use async_trait::async_trait;
 
-use super::store::{SessionCatalog, StoreContext};
+use super::{
+    read_meter::fitting,
+    store::{SessionCatalog, StoreContext},
+};
 use crate::{
     Error, ErrorKind, Result,
     backend::{SequenceRange, SessionQuery, StorageBackend},
@@ -182,10 +185,10 @@ impl StoreContext {
         start: u32,
         limit: usize,
     ) -> Result<Readable<T>> {
-        self.rows_while(key, start, limit, |_| Ok(true)).await
+        self.rows_while(key, start, limit, |page| Ok(page.len())).await
     }
 
-    /// [`Self::readable_rows`] for an answer, which ends after `most` bytes.
+    /// [`Self::readable_rows`] for an answer, which has at most `most` bytes, or one row.
     pub(super) async fn answered_rows<T: SequencedRow>(
         &self,
         key: &SessionKey,
@@ -193,30 +196,33 @@ impl StoreContext {
         limit: usize,
         most: usize,
     ) -> Result<Readable<T>> {
-        let mut bytes = 0;
-        let goes_on = |page: &[T]| {
-            let size = page.iter().map(SequencedRow::bytes).sum();
-            self.count_read(size)?;
-            bytes += size;
-            Ok(bytes < most)
+        let mut taken = 0;
+        let count_of = |page: &[T]| {
+            let before = taken;
+            let count = fitting(page.iter().map(SequencedRow::bytes), &mut taken, most);
+            self.count_read(taken - before)?;
+            Ok(count)
         };
-        self.rows_while(key, start, limit, goes_on).await
+        self.rows_while(key, start, limit, count_of).await
     }
 
+    /// Rows until not all of a page fit.
     async fn rows_while<T: SequencedRow>(
         &self,
         key: &SessionKey,
         mut start: u32,
         limit: usize,
-        mut goes_on: impl FnMut(&[T]) -> Result<bool>,
+        mut count_of: impl FnMut(&[T]) -> Result<usize>,
     ) -> Result<Readable<T>> {
-        let (mut found, mut has_more): (Readable<T>, bool) = (Readable::default(), true);
-        while has_more && found.rows.len() < limit {
+        let (mut found, mut is_full): (Readable<T>, bool) = (Readable::default(), false);
+        while !is_full && found.rows.len() < limit {
             let range = SequenceRange { start, limit: limit - found.rows.len() };
-            let page: Vec<T> = self.readable_page(key, range, &mut found.damaged).await?;
+            let mut page: Vec<T> = self.readable_page(key, range, &mut found.damaged).await?;
             let Some(last) = page.last() else { break };
             start = last.sequence().saturating_add(1);
-            has_more = goes_on(&page)?;
+            let count = count_of(&page)?;
+            is_full = count < page.len();
+            page.truncate(count);
             found.rows.extend(page);
         }
         Ok(found)

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{
     damage::{Readable, SequencedRow as _, damaged_event, damaged_payload},
     ingest::{IngestReport, IngestTarget},
+    read_meter::fitting,
     store::{Ingestion, RowReading, StoreContext},
     transcript::{SyncLines, all_good},
 };
@@ -53,29 +54,19 @@ impl EventLines {
 }
 
 impl EventLines {
-    /// How many events of a page fit into `max_bytes` after `taken` bytes, to which it adds theirs. The first event always
-    /// fits.
-    fn fitting(&self, page: &[Event], taken: &mut u64) -> usize {
-        let most = self.max_bytes.unwrap_or(u64::MAX);
-        let fit = page.iter().take_while(|event| {
-            let bytes = taken.saturating_add(event.data_size_bytes);
-            let fits = *taken == 0 || bytes <= most;
-            if fits {
-                *taken = bytes;
-            }
-            fits
-        });
-        fit.count()
-    }
-
     /// The approximate size of these events in memory.
     fn bytes(&self, page: &[Event]) -> usize {
         let size = |event: &Event| {
-            let payload = if self.with_payload { event.data_size_bytes } else { 0 };
-            event.bytes().saturating_add(usize::try_from(payload).unwrap_or(usize::MAX))
+            let payload = if self.with_payload { in_memory(event.data_size_bytes) } else { 0 };
+            event.bytes().saturating_add(payload)
         };
         page.iter().map(size).fold(0, usize::saturating_add)
     }
+}
+
+/// A size as far as memory can have it.
+fn in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// An event, with its original line if requested.
@@ -164,9 +155,10 @@ impl RowReading<'_> {
         while found.rows.len() < lines.limit && !is_full {
             let range = SequenceRange { start, limit: lines.limit - found.rows.len() };
             let mut page: Vec<Event> = self.store.readable_page(&key, range, &mut found.damaged).await?;
-            let fitting = lines.fitting(&page, &mut taken);
-            is_full = fitting < page.len();
-            page.truncate(fitting);
+            let sizes = page.iter().map(|event| in_memory(event.data_size_bytes));
+            let count = fitting(sizes, &mut taken, lines.max_bytes.map_or(usize::MAX, in_memory));
+            is_full = count < page.len();
+            page.truncate(count);
             let Some(last) = page.last() else { break };
             start = last.sequence.saturating_add(1);
             self.store.count_read(lines.bytes(&page))?;
@@ -193,7 +185,7 @@ impl RowReading<'_> {
     ) -> Result<Result<Option<RawJson>, DamagedRow>> {
         let key = self.store.existing_session(scope, &event.session_id).await?.key();
         let mut damaged = Vec::new();
-        self.store.count_read(usize::try_from(event.data_size_bytes).unwrap_or(usize::MAX))?;
+        self.store.count_read(in_memory(event.data_size_bytes))?;
         let mut line = self.store.readable_payloads(&key, std::slice::from_ref(event), &mut damaged).await?;
         if let Some(row) = damaged.pop() {
             return Ok(Err(row));

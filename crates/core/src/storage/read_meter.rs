@@ -15,8 +15,22 @@ pub trait ReadMeter: fmt::Debug + Send + Sync {
     /// If they are too many. Reading fails with this error.
     fn count(&self, bytes: usize) -> Result<()>;
 
-    /// The size in bytes at which a page of lines ends, whatever number of lines was requested. It has at least one line.
+    /// The size of a page of lines in bytes, whatever number of lines was requested. A longer line is a page of its own.
     fn page_bytes(&self) -> usize;
+}
+
+/// How many rows of these sizes fit into `most` bytes after `taken` bytes, to which it adds theirs. The first row always
+/// fits.
+pub(super) fn fitting(sizes: impl Iterator<Item = usize>, taken: &mut usize, most: usize) -> usize {
+    let fit = sizes.take_while(|size| {
+        let bytes = taken.saturating_add(*size);
+        let fits = *taken == 0 || bytes <= most;
+        if fits {
+            *taken = bytes;
+        }
+        fits
+    });
+    fit.count()
 }
 
 impl StoreContext {
@@ -29,7 +43,7 @@ impl StoreContext {
         self.read_meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes))
     }
 
-    /// The size in bytes at which a page of lines ends.
+    /// The size of a page of lines in bytes.
     pub(super) fn page_bytes(&self) -> usize {
         self.read_meter.as_ref().map_or(usize::MAX, |meter| meter.page_bytes())
     }

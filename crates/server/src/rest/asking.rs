@@ -11,9 +11,6 @@ use serde_json::Value;
 use super::reading::JSON_LINES;
 use crate::{answer::HttpAnswer, call::HttpCall, problem::HttpProblem, routes::Answering, stream};
 
-/// The most items of an answer.
-const MOST_ITEMS: u64 = 10_000;
-
 /// POST /v1/operations/{operation}
 pub(crate) fn answer(mut call: HttpCall) -> Answering {
     Box::pin(async move {
@@ -41,11 +38,12 @@ fn request(call: &mut HttpCall) -> Result<Value, HttpProblem> {
         call.mask_all()?;
     }
     let mut request = call.take("request").unwrap_or_default();
+    let most = call.state().sizes.items;
     // The answer says that there is more, and programs of this project ask for it.
     if let Some(limit) = request.get_mut("limit")
-        && limit.as_u64().is_some_and(|limit| limit > MOST_ITEMS)
+        && limit.as_u64().is_some_and(|limit| limit > most as u64)
     {
-        *limit = MOST_ITEMS.into();
+        *limit = most.into();
     }
     Ok(request)
 }

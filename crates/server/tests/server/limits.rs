@@ -98,7 +98,7 @@ async fn programs_of_this_project_read_all_pages() {
     };
     let messages = async |from, limit| {
         let request = MessagesRequest { lines: lines(from, limit), vectors: false, short_ids: false };
-        api.all_messages(&request).await.unwrap().response
+        api.list(&request).await.unwrap().response
     };
     let all = messages(None, 1_000_000).await;
     assert!(all.messages.iter().map(|message| message.sequence).eq(0..40) && !all.has_more_after);
@@ -106,7 +106,7 @@ async fn programs_of_this_project_read_all_pages() {
     assert!(some.messages.iter().map(|message| message.sequence).eq(3..33) && some.has_more_after);
     assert_eq!(some.range.map(|range| (range.from, range.next)), Some((3, 33)));
     let request = SessionEventsRequest { lines: lines(None, 1_000_000), full: true };
-    let events = api.all_session_events(&request).await.unwrap().response.events;
+    let events = api.list(&request).await.unwrap().response.events;
     assert!(events.iter().map(|event| event.event.sequence).eq(0..40));
     let request =
         EventsRequest { limit: 35, full: true, session: Some("long".to_owned()), ..Default::default() };

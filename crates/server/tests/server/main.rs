@@ -12,6 +12,7 @@ mod connections;
 mod feed;
 mod hook;
 mod limits;
+mod lists;
 mod live;
 mod live_client;
 mod machines;

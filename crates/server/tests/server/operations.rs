@@ -16,14 +16,14 @@ use jiff::Zoned;
 use crate::{Running, SECRET, cases_of_operations::operation, client::Request};
 
 /// A user at another machine.
-struct Remote {
+pub(crate) struct Remote {
     server: HttpStore,
     now: Zoned,
     skipped: SkippedSessions,
 }
 
 impl Remote {
-    fn new(server: &Running, user: &str, reach: Reach, rights: &[AccessRight]) -> Self {
+    pub(crate) fn new(server: &Running, user: &str, reach: Reach, rights: &[AccessRight]) -> Self {
         let token = Secret::new(&server.token(user, reach, rights));
         let address = format!("http://{}", server.address).parse().unwrap();
         let server = HttpStore::new(address, &token, false).unwrap();
@@ -31,7 +31,7 @@ impl Remote {
         Self { server, now, skipped: SkippedSessions::default() }
     }
 
-    fn api(&self) -> AnyApi<'_> {
+    pub(crate) fn api(&self) -> AnyApi<'_> {
         let Self { server, now, skipped } = self;
         AnyApi::There(RemoteApi { server, now, home: None, skipped, masked: false })
     }
