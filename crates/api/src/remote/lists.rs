@@ -23,7 +23,7 @@ use crate::{
 /// A request for a list. A server limits the items of its answers and their bytes, so it may answer with the first ones
 /// only.
 #[async_trait]
-pub trait ListRequest: Clone + Send + Sync {
+pub trait PagedRequest: Clone + Send + Sync {
     /// A part of the list.
     type Response: Send;
 
@@ -55,7 +55,7 @@ impl AnyApi<'_> {
     /// # Errors
     ///
     /// Those of the operation; errors of the connection.
-    pub async fn list<R: ListRequest>(&self, request: &R) -> Result<ApiAnswer<R::Response>, ApiError> {
+    pub async fn list<R: PagedRequest>(&self, request: &R) -> Result<ApiAnswer<R::Response>, ApiError> {
         if matches!(self, Self::Here(_)) {
             return request.ask(self).await;
         }
@@ -87,7 +87,7 @@ fn add_damaged(damaged: &mut Vec<DamagedRow>, next: Vec<DamagedRow>) {
 }
 
 #[async_trait]
-impl ListRequest for SessionsRequest {
+impl PagedRequest for SessionsRequest {
     type Response = SessionsResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<SessionsResponse>, ApiError> {
@@ -127,7 +127,7 @@ impl ListRequest for SessionsRequest {
 }
 
 #[async_trait]
-impl ListRequest for EventsRequest {
+impl PagedRequest for EventsRequest {
     type Response = EventsResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<EventsResponse>, ApiError> {
@@ -150,7 +150,7 @@ impl ListRequest for EventsRequest {
 }
 
 #[async_trait]
-impl ListRequest for MessagesRequest {
+impl PagedRequest for MessagesRequest {
     type Response = MessagesResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<MessagesResponse>, ApiError> {
@@ -182,7 +182,7 @@ impl ListRequest for MessagesRequest {
 }
 
 #[async_trait]
-impl ListRequest for SessionEventsRequest {
+impl PagedRequest for SessionEventsRequest {
     type Response = SessionEventsResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<SessionEventsResponse>, ApiError> {
@@ -223,7 +223,7 @@ fn add_range(range: &mut Option<LineRange>, next: Option<LineRange>) -> usize {
 }
 
 #[async_trait]
-impl ListRequest for FilesRequest {
+impl PagedRequest for FilesRequest {
     type Response = FilesResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<FilesResponse>, ApiError> {
@@ -245,7 +245,7 @@ impl ListRequest for FilesRequest {
 }
 
 #[async_trait]
-impl ListRequest for SupersededSessionsRequest {
+impl PagedRequest for SupersededSessionsRequest {
     type Response = SupersededSessionsResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<SupersededSessionsResponse>, ApiError> {
@@ -267,7 +267,7 @@ impl ListRequest for SupersededSessionsRequest {
 }
 
 #[async_trait]
-impl ListRequest for SupersededMessagesRequest {
+impl PagedRequest for SupersededMessagesRequest {
     type Response = SupersededMessagesResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<SupersededMessagesResponse>, ApiError> {
@@ -289,7 +289,7 @@ impl ListRequest for SupersededMessagesRequest {
 }
 
 #[async_trait]
-impl ListRequest for SupersededEventsRequest {
+impl PagedRequest for SupersededEventsRequest {
     type Response = SupersededEventsResponse;
 
     async fn ask(&self, api: &AnyApi<'_>) -> Result<ApiAnswer<SupersededEventsResponse>, ApiError> {

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use jiff::Zoned;
 
 pub use call::{ExportEnd, OperationAnswer, OperationCall, read_request};
-pub use lists::ListRequest;
+pub use lists::PagedRequest;
 pub use operations::ApiOperation;
 
 use crate::{Api, ApiError};

@@ -9,7 +9,7 @@ use amplifier_session_api::{
         superseded_events::SupersededEventsRequest, superseded_messages::SupersededMessagesRequest,
         superseded_sessions::SupersededSessionsRequest,
     },
-    remote::{AnyApi, ListRequest},
+    remote::{AnyApi, PagedRequest},
 };
 use amplifier_session_core::storage::SessionOrder;
 use amplifier_session_server::ServerSettings;
@@ -71,7 +71,7 @@ fn event(at: u32, count: u32) -> RawJson {
 /// Checks that a list from a server is that of its store, and returns it.
 async fn same<R>(server: &Running, request: R) -> Value
 where
-    R: ListRequest<Response: Serialize> + std::fmt::Debug,
+    R: PagedRequest<Response: Serialize> + std::fmt::Debug,
 {
     let ana = Remote::new(server, "ana", Reach::Own, &AccessRight::ALL);
     let there = ana.api().list(&request).await.unwrap();
