@@ -183,8 +183,8 @@ impl RowTarget for HttpStore {
         self.extents_of(query).await
     }
 
-    async fn upload(&self) -> Result<Box<dyn RowUpload>> {
-        Ok(Box::new(HttpUpload::begin(self.requests.clone())?))
+    async fn upload(&self, include_deleted: bool) -> Result<Box<dyn RowUpload>> {
+        Ok(Box::new(HttpUpload::begin(self.requests.clone(), include_deleted)?))
     }
 }
 
@@ -282,10 +282,14 @@ impl HttpRequests {
     }
 
     /// The answer to a stream of sessions. It is not repeated, because the stream is gone.
-    pub(crate) async fn post_rows(&self, body: reqwest::Body) -> Result<Response> {
+    pub(crate) async fn post_rows(&self, body: reqwest::Body, include_deleted: bool) -> Result<Response> {
+        let mut url = self.url_of_rows();
+        if include_deleted {
+            url.query_pairs_mut().append_pair("include_deleted", "true");
+        }
         let request = self
             .sending
-            .post(self.url_of_rows())
+            .post(url)
             .header("content-type", "application/jsonl")
             .header("content-encoding", "zstd")
             .body(body);

@@ -39,13 +39,13 @@ pub(crate) struct HttpUpload {
 
 impl HttpUpload {
     /// Begins a request.
-    pub(crate) fn begin(requests: HttpRequests) -> Result<Self> {
+    pub(crate) fn begin(requests: HttpRequests, include_deleted: bool) -> Result<Self> {
         let encoder = Encoder::new(Vec::new(), LEVEL).map_err(uncompressed)?;
         let (pieces, waiting) = mpsc::channel(WAITING);
         let answering = {
             let requests = requests.clone();
             tokio::spawn(async move {
-                let response = requests.post_rows(body(waiting)).await?;
+                let response = requests.post_rows(body(waiting), include_deleted).await?;
                 let answer: WriteRowsResponse = requests.decoded(response).await?;
                 Ok(answer.sessions)
             })

@@ -73,7 +73,7 @@ impl OtherStore {
     ///
     /// As [`RowIntake::finish`].
     pub async fn take(&self, stream: impl Into<Vec<u8>>) -> Result<Vec<ReceivedSession>> {
-        let mut upload = self.upload().await?;
+        let mut upload = self.upload(false).await?;
         upload.put(stream.into()).await?;
         upload.finish().await
     }
@@ -111,8 +111,9 @@ impl RowTarget for OtherStore {
         self.storage.exchange().extents(&query.clone().with_limit(3)).await
     }
 
-    async fn upload(&self) -> Result<Box<dyn RowUpload>> {
-        let intake = self.storage.exchange().receive(self.options.clone());
+    async fn upload(&self, include_deleted: bool) -> Result<Box<dyn RowUpload>> {
+        let options = self.options.clone().with_include_deleted(include_deleted);
+        let intake = self.storage.exchange().receive(options);
         Ok(Box::new(CountedUpload { intake, traffic: self.traffic.clone() }))
     }
 }

@@ -58,7 +58,8 @@ pub(crate) struct SyncArgs {
     /// Only the N most recently changed sessions
     #[arg(long, value_name = "N", value_parser = number::<usize>)]
     pub(crate) newest: Option<usize>,
-    /// Also read sessions that you deleted from the store; by default they are skipped
+    /// Also read sessions that you deleted from the store, and send those that were deleted from a server; by default they
+    /// are skipped
     #[arg(long)]
     pub(crate) include_deleted: bool,
     /// Supersede stored messages and events that a damaged file no longer contains; by default they stay in their place

@@ -24,10 +24,12 @@ use crate::{
 pub(super) struct Pushing {
     pub(super) servers: Vec<HttpStore>,
     pub(super) selection: PushSelection,
+    /// Whether sessions are sent that were deleted from a server.
+    include_deleted: bool,
 }
 
 /// The servers that are named or configured. Their tokens are looked up before anything is read.
-pub(super) fn servers(app: &App, args: &PushArgs) -> Result<Pushing, Failure> {
+pub(super) fn servers(app: &App, args: &PushArgs, include_deleted: bool) -> Result<Pushing, Failure> {
     let mut addresses = args.push.clone();
     if addresses.is_empty() {
         for text in app.config.list("push.to") {
@@ -39,14 +41,16 @@ pub(super) fn servers(app: &App, args: &PushArgs) -> Result<Pushing, Failure> {
     let hosts: BTreeSet<String> = addresses.iter().map(ServerAddress::host).collect();
     let is_only = hosts.len() == 1;
     let servers = addresses.into_iter().map(|address| connect(app, address, is_only));
-    Ok(Pushing { servers: servers.collect::<Result<_, _>>()?, selection: selection(app)? })
+    Ok(Pushing { servers: servers.collect::<Result<_, _>>()?, selection: selection(app)?, include_deleted })
 }
 
 impl Pushing {
     /// Sends what each server lacks of the sessions of a user. A server that fails does not keep the others from getting
     /// them.
     pub(super) async fn run(&self, storage: &SessionStorage, user: &UserId) -> Vec<PushedTo> {
-        let options = PushOptions::new(user.clone()).with_selection(self.selection.clone());
+        let options = PushOptions::new(user.clone())
+            .with_selection(self.selection.clone())
+            .with_include_deleted(self.include_deleted);
         let mut pushed = Vec::new();
         for server in &self.servers {
             if let Err(error) = say_first(storage, server, &options).await {

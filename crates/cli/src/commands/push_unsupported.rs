@@ -13,7 +13,7 @@ use crate::{
 /// No server gets anything.
 pub(super) struct NoServers;
 
-pub(super) fn servers(app: &App, _: &PushArgs) -> Result<NoServers, Failure> {
+pub(super) fn servers(app: &App, _: &PushArgs, _: bool) -> Result<NoServers, Failure> {
     if !app.config.list("push.to").is_empty() {
         say("note", "this build has no client for servers, so nothing is sent to those of `push.to`");
     }

@@ -79,6 +79,7 @@ impl PushedTo {
         if !report.deleted.is_empty() {
             let count = counted(report.deleted.len() as u64, "session");
             say("note", &format!("not sent again: {count} deleted from {}", self.to));
+            say("hint", "`sync --include-deleted --push` sends them again");
         }
         let line = |TransferFailure { session_id, reason }: &TransferFailure| {
             format!("{session_id} to {}: {}", self.to, one_line(reason))

@@ -64,7 +64,7 @@ pub(super) async fn run(app: &mut App, args: SyncArgs) -> Result<Outcome, Failur
     let since = dates::parse_optional(args.since.as_deref(), PeriodEnd::Since, &app.now)?;
     // They must exist before a store is created for them.
     let roots = roots::existing(app, &args.root)?;
-    let pushing = servers(app, &args.push)?;
+    let pushing = servers(app, &args.push, args.include_deleted)?;
     let settings = match args.events {
         Some(events) => app.settings_of_secrets()?.with_events(events.into()),
         None => app.settings()?,
@@ -157,7 +157,7 @@ async fn dry_run(
     let plan = SyncPlan::default();
     let report = sync(&writer.storage, &options(&writer), &plan).await?;
     let plan = plan.into_sessions();
-    let pushed = servers(app, push)?.preview(&writer.storage, &writer.user, &plan).await;
+    let pushed = servers(app, push, false)?.preview(&writer.storage, &writer.user, &plan).await;
     if app.out.is_json() {
         app.out.json(&DryRunView { report: &report, plan: &plan, push: &pushed })?;
     } else {

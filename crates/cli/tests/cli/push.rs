@@ -86,6 +86,23 @@ fn a_sync_sends_what_the_server_lacks() {
 }
 
 #[test]
+fn what_was_deleted_there_is_sent_again_on_request() {
+    let (home, other) = (Home::with_samples(), Other::start());
+    let url = other.url();
+    assert_eq!(other.run(&home, &sync(&url)).code, 0);
+    let count = other.sessions();
+    let local = home.json(&["sessions", "--limit", "1", "--source", "amplifier", "--no-refresh"]);
+    let id = local["sessions"][0]["session_id"].as_str().unwrap();
+    let deleted = other.run(&home, &["--store", &url, "delete", id, "--yes"]);
+    assert_eq!(deleted.code, 0, "{}", deleted.stderr);
+    let again = other.run(&home, &sync(&url));
+    assert!(again.stderr.contains("sync --include-deleted --push"), "{}", again.stderr);
+    assert_eq!(other.sessions(), count - 1);
+    let again = other.run(&home, &[&sync(&url)[..], &["--include-deleted"]].concat());
+    assert_eq!((again.code, other.sessions()), (0, count), "{}", again.stderr);
+}
+
+#[test]
 fn the_configuration_names_servers_and_leaves_folders_out() {
     let (home, other) = (Home::with_samples(), Other::start());
     home.configure(&format!("[push]\nto = [\"{}\"]\nsources = [\"amplifier-agent\"]\n", other.url()));

@@ -170,7 +170,7 @@ async fn a_push_to_a_server_that_dies_is_completed_by_the_next_one() {
     let laptop = empty();
     let target = ingest(&laptop, "ana", "pushed-1", 200).await;
     let whole = stream(&laptop, &target).await;
-    let mut upload = server_of(&server, "ana", ALL).upload().await.unwrap();
+    let mut upload = server_of(&server, "ana", ALL).upload(false).await.unwrap();
     upload.put(whole[..whole.len() / 2].to_vec()).await.unwrap();
     server.stop.take().unwrap().send(()).unwrap();
     server.stop_now.take().unwrap().send(()).unwrap();

@@ -54,7 +54,7 @@ pub(super) fn begin(
     open: &WatchedStore,
     json: bool,
 ) -> Result<JoinSet<()>, Failure> {
-    let Pushing { servers, selection } = pushing(app, args)?;
+    let Pushing { servers, selection, .. } = pushing(app, args)?;
     let user = app.who()?.0.user_id;
     let mut tasks = JoinSet::new();
     for server in servers {
@@ -75,7 +75,7 @@ pub(super) fn begin(
 
 /// The servers, if the store can be used by the watcher and the pushes at the same time.
 pub(super) fn pushing(app: &App, args: &WatchedArgs) -> Result<Pushing, Failure> {
-    let pushing = servers(app, &args.push)?;
+    let pushing = servers(app, &args.push, false)?;
     let url = app.store_url()?;
     if !pushing.servers.is_empty() && super::is_exclusive(&url) {
         let message = format!("`watch` can't push from {url}, because only one program at a time can use it");

@@ -34,12 +34,12 @@ pub trait RowTarget: Send + Sync {
     /// Errors of the store, or of the connection to it.
     async fn extents(&self, query: &ExtentQuery) -> Result<ExtentPage>;
 
-    /// Begins to send a stream of sessions.
+    /// Begins to send a stream of sessions. `include_deleted` stores them also if they were deleted from the store.
     ///
     /// # Errors
     ///
     /// As [`Self::extents`].
-    async fn upload(&self) -> Result<Box<dyn RowUpload>>;
+    async fn upload(&self, include_deleted: bool) -> Result<Box<dyn RowUpload>>;
 }
 
 /// A stream of sessions that is being sent.
@@ -63,6 +63,8 @@ pub struct PushOptions {
     pub selection: PushSelection,
     /// Whether nothing is sent, and the report only says what would be. Default: no.
     pub dry_run: bool,
+    /// Whether sessions are sent that were deleted from the other store. Default: no.
+    pub include_deleted: bool,
     /// The size of a stream after which another one begins, in bytes. A longer session is sent in parts. Default:
     /// 32 MB.
     pub stream_bytes: u64,
@@ -73,7 +75,7 @@ impl PushOptions {
     #[must_use]
     pub fn new(user_id: UserId) -> Self {
         let selection = PushSelection::default();
-        Self { user_id, selection, dry_run: false, stream_bytes: 32 << 20 }
+        Self { user_id, selection, dry_run: false, include_deleted: false, stream_bytes: 32 << 20 }
     }
 
     setters! {
@@ -81,6 +83,8 @@ impl PushOptions {
         with_selection(selection: PushSelection);
         /// Sets whether nothing is sent.
         with_dry_run(dry_run: bool);
+        /// Sets whether sessions are sent that were deleted from the other store.
+        with_include_deleted(include_deleted: bool);
         /// Sets the size of a stream.
         with_stream_bytes(stream_bytes: u64);
     }
@@ -304,7 +308,7 @@ impl Push<'_> {
         let mut open = match self.upload.take() {
             Some(open) => open,
             None => OpenUpload {
-                upload: self.target.upload().await?,
+                upload: self.target.upload(self.options.include_deleted).await?,
                 encoder: RowEncoder::new()?,
                 sent: BTreeMap::new(),
             },

@@ -400,8 +400,9 @@ async fn a_session_that_was_deleted_is_not_stored_again(store: Store) {
     assert!(server.backend.delete_session(&target.key).await.unwrap());
     let report = push(&store, &other).await;
     assert_eq!((report.sessions, report.deleted.len()), (0, 1));
-    let other = other.with_options(ReceiveOptions::default().with_include_deleted(true));
-    assert_eq!(push(&store, &other).await.sessions, 1);
+    let all = PushOptions::new(target.key.user_id.clone()).with_include_deleted(true);
+    let report = store.storage.exchange().push(&other, &all, &|_| ()).await.unwrap();
+    assert_eq!((report.sessions, report.deleted.len()), (1, 0));
     // Nor is a deletion here sent.
     assert!(store.backend.delete_session(&target.key).await.unwrap());
     push(&store, &other).await;
