@@ -17,6 +17,7 @@ use crate::{
     app::App,
     args::{DeleteArgs, quoted},
     failure::{Failure, Outcome, say},
+    program,
     render::{
         deleted,
         ids::{ShortIds, short},
@@ -143,7 +144,13 @@ fn say_where_the_files_are(app: &App, gone: &[DeletedSession]) {
         format!(" in {}", folders.into_iter().collect::<Vec<_>>().join(" and "))
     };
     say("note", &format!("{files}{folders} are not deleted, and later syncs skip {session}"));
-    say("hint", &format!("`{} sync{root} --include-deleted` reads deleted sessions again", app.program()));
+    // A server reads no files: the machine that has them sends them.
+    let again = if app.has_server().unwrap_or_default() {
+        format!("`{} sync{root} --include-deleted --push {}` sends", program::name(), app.global.store)
+    } else {
+        format!("`{} sync{root} --include-deleted` reads", app.program())
+    };
+    say("hint", &format!("{again} deleted sessions again"));
 }
 
 fn outcome(app: &App, response: &DeleteResponse) -> Result<Outcome, Failure> {

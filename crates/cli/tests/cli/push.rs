@@ -93,8 +93,11 @@ fn what_was_deleted_there_is_sent_again_on_request() {
     let count = other.sessions();
     let local = home.json(&["sessions", "--limit", "1", "--source", "amplifier", "--no-refresh"]);
     let id = local["sessions"][0]["session_id"].as_str().unwrap();
-    let deleted = other.run(&home, &["--store", &url, "delete", id, "--yes"]);
+    let token = other.home.ok(&["token", "create", "--rights", "read,write,delete"]).trim().to_owned();
+    let deleted = home.call(&["--store", &url, "delete", id, "--yes"]).env(TOKEN, &token).run();
     assert_eq!(deleted.code, 0, "{}", deleted.stderr);
+    let hint = format!("sync --include-deleted --push {url}` sends deleted sessions again");
+    assert!(deleted.stderr.contains(&hint), "{}", deleted.stderr);
     let again = other.run(&home, &sync(&url));
     assert!(again.stderr.contains("sync --include-deleted --push"), "{}", again.stderr);
     assert_eq!(other.sessions(), count - 1);
