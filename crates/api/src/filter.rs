@@ -106,7 +106,7 @@ impl RequestFilter {
     }
 }
 
-/// Refuses more tags than one request can ask for: each is a condition of its own, and databases take only so many.
+/// Refuses a request with too many tags: each adds a condition to the SQL, and databases limit its depth.
 pub(crate) fn check_tags(count: usize) -> Result<(), ApiError> {
     const MAX_TAGS: usize = 100;
     if count <= MAX_TAGS {

@@ -157,7 +157,7 @@ fn start_log(environment: &Environment, cli: &Cli) {
         let _ = log.with_env_filter(EnvFilter::new(level)).with_writer(writer).try_init();
         return;
     }
-    // What a server can't tell its clients is only in its log.
+    // Clients see only that the server failed; its log has the reason.
     #[cfg(feature = "server")]
     let usual = matches!(&cli.command, Command::Serve(_)).then_some("warn");
     #[cfg(not(feature = "server"))]

@@ -77,8 +77,8 @@ impl ServerState {
         Some(self.changes.get(place)?.clone().lock_owned().await)
     }
 
-    /// The caller of a request for `route` with the rights that they have now, for what lasts: their token may have been
-    /// revoked or changed.
+    /// The caller of a running request for `route`, with their current rights: their token may have been revoked or changed
+    /// since it began.
     pub(crate) fn again(&self, signed_in: &SignedIn, route: &HttpRoute) -> Result<SignedIn, HttpProblem> {
         let signed_in = self.sign_in.again(signed_in, self.store.timestamp())?;
         signed_in.check_rights(route)?;

@@ -1,4 +1,4 @@
-//! Lists, for which a server is asked until all of them is there.
+//! Lists that may need several requests to a server.
 
 use amplifier_session_core::{model::DamagedRow, storage::SessionOrder};
 use async_trait::async_trait;
@@ -20,8 +20,7 @@ use crate::{
     },
 };
 
-/// A request for a list. A server limits the items of its answers and their bytes, so it may answer with the first ones
-/// only.
+/// A request for a list. A server limits the number and size of the items in an answer, so it may return only the first ones.
 #[async_trait]
 pub trait PagedRequest: Clone + Send + Sync {
     /// A part of the list.
@@ -50,7 +49,7 @@ pub trait PagedRequest: Clone + Send + Sync {
 }
 
 impl AnyApi<'_> {
-    /// A list, here or there: what `request` asks for, in however many answers of a server.
+    /// The whole list that `request` asks for. A server may be asked several times.
     ///
     /// # Errors
     ///

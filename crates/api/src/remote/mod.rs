@@ -2,7 +2,7 @@
 //!
 //! | file | what is in it |
 //! | --- | --- |
-//! | `lists.rs` | lists, for which a server is asked until all of them is there |
+//! | `lists.rs` | lists that may need several requests to a server |
 //! | `operations.rs` | the table of operations that a server answers, and their methods on [`AnyApi`] |
 //! | `call.rs` | a call of an operation and its answer, as JSON |
 //! | `places.rs` | folders in requests, which are those of the caller's machine |

@@ -69,7 +69,7 @@ impl Pushing {
         pushed
     }
 
-    /// What would be sent of the stored sessions, and how many of those that a sync would read first.
+    /// Lists the stored sessions that a push would send, and counts those that a sync would read first.
     pub(super) async fn preview(
         &self,
         storage: &SessionStorage,

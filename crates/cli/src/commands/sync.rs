@@ -55,7 +55,7 @@ struct DryRunView<'a> {
     report: &'a SyncReport,
     /// The sessions that would be read.
     plan: &'a [PlannedSession],
-    /// What servers would get of the stored sessions, and how many sessions would be read first.
+    /// For each server, the stored sessions that it would get, and the number of sessions to be read first.
     #[serde(skip_serializing_if = "is_empty")]
     push: &'a [PushedTo],
 }

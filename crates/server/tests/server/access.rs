@@ -35,7 +35,7 @@ async fn without_a_valid_token_nothing_is_read() {
     assert_eq!(reply.status, 401);
 }
 
-/// What lasts ends with its token: an answer that is read slowly, and bodies that are sent slowly.
+/// Revoking a token ends requests that are still running, such as slow downloads and uploads.
 #[tokio::test]
 async fn a_revoked_token_ends_what_has_begun() {
     let server = Running::start().await;

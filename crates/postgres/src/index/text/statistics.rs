@@ -1,4 +1,4 @@
-//! What a ranking needs to know of all texts of the store, in scope or not.
+//! Statistics for the ranking. They cover all texts of the store, whatever the scope.
 
 use std::collections::HashMap;
 
@@ -61,7 +61,7 @@ pub(super) fn statistics(
     Ok(statistics)
 }
 
-/// Counts all texts that the blocks have, also removed ones.
+/// Counts all texts in the blocks, including removed ones.
 fn count_stored(
     reader: &PgReader<'_>,
     stored: &StoredTerms,
@@ -85,7 +85,7 @@ fn count_stored(
     Ok(())
 }
 
-/// The terms, by position, of which removed texts are still in the blocks, once for each text.
+/// The positions of the terms in removed texts that are still in the blocks, once for each text.
 fn removed_occurrences(
     reader: &PgReader<'_>,
     stored: &StoredTerms,
